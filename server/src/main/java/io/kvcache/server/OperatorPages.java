@@ -1,6 +1,7 @@
 package io.kvcache.server;
 
 import io.kvcache.core.cost.PrefillCost;
+import io.kvcache.core.tier.TierState;
 import io.kvcache.server.cluster.ClusterEndpoint;
 import io.kvcache.server.cluster.ClusterMember;
 import io.kvcache.server.config.ListenerConfig;
@@ -21,25 +22,31 @@ import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpRequestHandler;
 import io.kvcache.server.http.HttpResponder;
 import io.kvcache.server.http.OperatorResources;
+import io.kvcache.server.http.PercentDecoder;
 import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.http.Viewer;
-import io.kvcache.server.metrics.ProcessMetrics;
 import io.kvcache.server.metrics.PrometheusExporter;
 import io.kvcache.server.metrics.PrometheusExporter.DiskLatencyMetrics;
 import io.kvcache.server.metrics.ServerMetrics;
+import io.kvcache.server.metrics.ServerMetrics.ProcessMetrics;
 import io.kvcache.server.remote.RemoteEndpoint;
+import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
+import io.kvcache.tiers.movement.TierTransferStats;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import io.netty.handler.codec.http.HttpMethod;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import java.time.InstantSource;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -192,8 +199,8 @@ final class OperatorPages {
         return text.toString();
     }
 
-    /// Endpoints of a listener. Those that tell of all tenants are for administrators where clients authenticate or
-    /// act as its tenant; elsewhere all see them, and other machines change nothing. A listener without `pages`
+    /// Endpoints of a listener. Those that tell of all tenants are for administrators where clients authenticate
+    /// or act as its tenant; elsewhere all see them, and other machines change nothing. A listener without `pages`
     /// says which setting has them.
     List<HttpEndpoint> endpoints(ListenerConfig listen) {
         if (!listen.protocols().contains(ListenProtocol.PAGES)) {
@@ -224,7 +231,8 @@ final class OperatorPages {
                 : all;
     }
 
-    /// Answers requests for operators' pages at a listener without `pages`, and names the setting that serves them.
+    /// Answers requests for operators' pages at a listener without `pages`, and names the setting that serves
+    /// them.
     private record OperatorEndpointsNotice(ListenerConfig listen) implements HttpEndpoint {
 
         @Override
@@ -309,5 +317,88 @@ final class OperatorPages {
                                                 + " GET and HEAD only; send this to a listener with pages that is on"
                                                 + " loopback or has auth: true")
                                 .toHandler());
+    }
+
+    /// `/v1/disks`: lists the disks with their states, and reopens a failed one.
+    ///
+    /// The store retries a failed disk after a pause that grows to ten minutes, and never one that cannot be
+    /// written. An operator that has mended a disk need not wait for that.
+    static final class DiskEndpoint implements HttpEndpoint {
+
+        private static final String DISKS_PATH = "/v1/disks";
+        private static final String DISK_PREFIX = DISKS_PATH + "/";
+        private static final String REOPEN_SUFFIX = "/reopen";
+
+        private final TieredKvCache cache;
+
+        DiskEndpoint(TieredKvCache cache) {
+            this.cache = cache;
+        }
+
+        @Override
+        public List<String> paths() {
+            return List.of(DISKS_PATH, DISK_PREFIX + "{number or directory}" + REOPEN_SUFFIX);
+        }
+
+        @Override
+        public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
+            if (path.equals(DISKS_PATH)) {
+                return request.method().name().equals("GET")
+                        ? (HttpRequestHandler.BodylessHandler)
+                                out -> out.sendJson(HttpResponseStatus.OK, Map.of("disks", describeAll()))
+                        : HttpResponder.methodNotAllowed(request, "GET");
+            }
+            if (!path.startsWith(DISK_PREFIX)
+                    || !path.endsWith(REOPEN_SUFFIX)
+                    || path.length() < DISK_PREFIX.length() + REOPEN_SUFFIX.length()) {
+                return null;
+            }
+            String name =
+                    PercentDecoder.decode(path.substring(DISK_PREFIX.length(), path.length() - REOPEN_SUFFIX.length()));
+            return request.method().name().equals("POST")
+                    ? (HttpRequestHandler.BodylessHandler) out -> reopen(name, out)
+                    : HttpResponder.methodNotAllowed(request, "POST");
+        }
+
+        private void reopen(@Nullable String name, HttpResponder out) {
+            List<TierTransferStats> disks = cache.diskStats();
+            int number = IntStream.range(0, disks.size())
+                    .filter(each -> Integer.toString(each).equals(name)
+                            || disks.get(each).name().equals("disk " + name))
+                    .findFirst()
+                    .orElse(-1);
+            if (number < 0) {
+                out.sendProblem(new ProblemDetails(
+                        HttpResponseStatus.NOT_FOUND, "there is no disk " + name + diskNames(disks)));
+                return;
+            }
+            boolean serves = disks.get(number).state() == TierState.SERVING;
+            if (!serves) {
+                cache.reopenDisk(number);
+            }
+            out.sendJson(serves ? HttpResponseStatus.OK : HttpResponseStatus.ACCEPTED, describe(disks, number));
+        }
+
+        private static String diskNames(List<TierTransferStats> disks) {
+            return disks.isEmpty() ? "; there are none" : "; there are 0 to " + (disks.size() - 1);
+        }
+
+        private List<Map<String, Object>> describeAll() {
+            List<TierTransferStats> disks = cache.diskStats();
+            return IntStream.range(0, disks.size())
+                    .mapToObj(number -> describe(disks, number))
+                    .toList();
+        }
+
+        private static Map<String, Object> describe(List<TierTransferStats> disks, int number) {
+            TierTransferStats disk = disks.get(number);
+            Map<String, Object> all = new LinkedHashMap<>();
+            all.put("number", number);
+            all.put("name", disk.name());
+            all.put("state", disk.state().name().toLowerCase(Locale.ROOT));
+            all.put("cause", disk.cause());
+            all.put("opened", disk.opened());
+            return all;
+        }
     }
 }

@@ -3,6 +3,7 @@ package io.kvcache.server;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.server.FrontEnds.FileDescriptorLimit;
 import java.io.IOException;
 import org.junit.jupiter.api.Test;
 

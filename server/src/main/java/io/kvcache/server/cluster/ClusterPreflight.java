@@ -3,7 +3,7 @@ package io.kvcache.server.cluster;
 import io.kvcache.cluster.ClusterSecret;
 import io.kvcache.server.config.ClusterAddress;
 import io.kvcache.server.config.ClusterConfig;
-import io.kvcache.server.config.HostName;
+import io.kvcache.server.config.HostResources.HostName;
 import io.kvcache.server.config.ServerConfig;
 import java.io.IOException;
 import java.net.InetAddress;

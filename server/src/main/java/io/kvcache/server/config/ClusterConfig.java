@@ -1,5 +1,6 @@
 package io.kvcache.server.config;
 
+import io.kvcache.server.config.HostResources.HostName;
 import io.kvcache.transport.cluster.ReplicaPolicy;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -259,8 +260,8 @@ public record ClusterConfig(
         return weight.equals(AUTO) ? Math.max(MIN_WEIGHT, hostBytes / GIBIBYTE) : Double.parseDouble(weight);
     }
 
-    /// Where clients reach the blocks, as `RemoteKvCache.connect` takes it. A server that listens at all addresses is
-    /// reached by its host's name.
+    /// Where clients reach the blocks, as `RemoteKvCache.connect` takes it. A server that listens at all addresses
+    /// is reached by its host's name.
     ///
     /// @param transport where the server listens
     /// @param port that it has, where the setting leaves the choice to the system

@@ -1,7 +1,8 @@
 /// Connections: how they are accepted, told apart by their first bytes, watched and closed.
 ///
 /// A [io.kvcache.server.net.Listener] accepts; [io.kvcache.server.net.ConnectionRegistry] counts and watches what it
-/// accepted; [io.kvcache.server.net.ProtocolDetector] hands each connection to a [io.kvcache.server.net.Protocol].
+/// accepted; [io.kvcache.server.net.Listener.ProtocolDetector] hands each connection to a
+/// [io.kvcache.server.net.Protocol].
 ///
 /// May not import a protocol or the keyspace's own workings.
 @NullMarked

@@ -3,6 +3,7 @@ package io.kvcache.server.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.cli.CliRunner.CliResult;
+import io.kvcache.server.cli.ClusterCommand.ClusterTable;
 import org.junit.jupiter.api.Test;
 import picocli.CommandLine;
 import tools.jackson.databind.JsonNode;

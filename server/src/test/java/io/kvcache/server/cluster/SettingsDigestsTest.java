@@ -2,6 +2,7 @@ package io.kvcache.server.cluster;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.cluster.ClusterMember.SettingsDigests;
 import io.kvcache.server.config.ConfigException;
 import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.HostResources;

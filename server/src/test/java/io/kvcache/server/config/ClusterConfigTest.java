@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.kvcache.server.config.ClusterConfig.ClusterTlsConfig;
+import io.kvcache.server.config.HostResources.HostName;
 import io.kvcache.transport.cluster.ReplicaPolicy;
 import java.time.Duration;
 import java.util.List;

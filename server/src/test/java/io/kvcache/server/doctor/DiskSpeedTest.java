@@ -3,6 +3,7 @@ package io.kvcache.server.doctor;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIOException;
 
+import io.kvcache.server.doctor.SystemCheck.DiskSpeed;
 import java.io.IOException;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;

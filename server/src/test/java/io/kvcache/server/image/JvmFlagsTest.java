@@ -4,6 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.config.HostResources;
+import io.kvcache.server.image.ImageEntry.JvmFlags;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;

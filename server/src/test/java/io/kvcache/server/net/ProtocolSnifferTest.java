@@ -2,8 +2,8 @@ package io.kvcache.server.net;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.net.Listener.ProtocolDetector.ProtocolSniffer;
 import io.kvcache.server.net.Protocol.ProtocolKind;
-import io.kvcache.server.net.ProtocolDetector.ProtocolSniffer;
 import io.netty.buffer.Unpooled;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;

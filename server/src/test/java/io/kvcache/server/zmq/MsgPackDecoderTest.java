@@ -3,6 +3,7 @@ package io.kvcache.server.zmq;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.server.zmq.ZmqSubscriber.MsgPackDecoder;
 import java.math.BigInteger;
 import java.util.Arrays;
 import java.util.Random;
