@@ -163,13 +163,14 @@ final class CircuitBreaker {
     }
 
     private void adoptState(Tier present) {
-        state = present.state();
-        cause = present.cause();
-        boolean can = state == TierState.SERVING;
+        TierState next = present.state();
+        boolean can = next == TierState.SERVING;
         if (can != writable) {
             writable = can;
             workerListener.onWritableChanged(disk, can);
         }
+        cause = present.cause();
+        state = next; // last: once it is seen to serve, a flush writes to it
     }
 
     void requestProbe() {
