@@ -16,7 +16,6 @@ import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.cluster.BlockGroup;
 import io.kvcache.transport.cluster.NodeState;
 import io.kvcache.transport.cluster.ReplicaPolicy;
-import io.kvcache.transport.peer.PeeredKvCache.PeerThreads;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
@@ -144,7 +143,7 @@ public final class ClusterSimulation {
     private void runAll() {
         turnScheduler.start("network", this::runNetwork);
         for (int i = 0; i < NODES; i++) {
-            nodes.add(new SimNode("kv-" + i, PeerSimulation.store(BlockGroup.namespace(SPACE))));
+            nodes.add(new SimNode("kv-" + i, NearSimulation.store(BlockGroup.namespace(SPACE))));
         }
         for (SimNode node : nodes.subList(0, 5)) {
             start(node);
@@ -184,33 +183,32 @@ public final class ClusterSimulation {
     }
 
     private ClusteredKvCache open(String client) {
-        PeerThreads threads = threads(client);
         ClusteredKvCache cache = ClusteredKvCache.connect(
                 nodes.stream().map(node -> node.name).toList(),
                 new ClusteredKvCache.Dependencies(
                         address -> connectClient(client, address),
-                        threads.fetchExecutor(),
-                        threads.connectExecutor(),
+                        executor(client + " fetches"),
+                        executor(client + " connects"),
                         turnScheduler,
                         new GroupCopies.Options(MIN_READS, random.split()::nextInt)));
         cache.register(SPACE);
         return cache;
     }
 
-    PeerThreads threads(String name) {
-        return new PeerThreads(
-                new TurnExecutor(turnScheduler, name + " fetches", Integer.MAX_VALUE),
-                new TurnExecutor(turnScheduler, name + " connects", Integer.MAX_VALUE),
-                new TurnExecutor(turnScheduler, name + " gives", 1),
+    PeeredKvCache.Dependencies dependencies(String server) {
+        return new PeeredKvCache.Dependencies(
+                address -> connect(server, address, true),
+                executor(server + " fetches"),
+                executor(server + " connects"),
                 turnScheduler);
+    }
+
+    private TurnExecutor executor(String name) {
+        return new TurnExecutor(turnScheduler, name, Integer.MAX_VALUE);
     }
 
     private ClusterConnection connectClient(String client, String address) {
         return connect(client, address, false);
-    }
-
-    PeerCache connectServer(String server, String address) {
-        return connect(server, address, true);
     }
 
     private SimConnection connect(String from, String address, boolean localOnly) {

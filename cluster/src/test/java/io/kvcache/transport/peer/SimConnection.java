@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 /// A connection from a client or a server to a [SimNode], which breaks and comes back as the weather is.
 ///
 /// **Threads.** Actors of the simulation.
-final class SimConnection implements ClusterConnection, PeerCache {
+final class SimConnection implements ClusterConnection {
 
     /// After which a request has failed, beside what the caller allows.
     private static final long REQUEST = TimeUnit.MILLISECONDS.toNanos(300);
@@ -159,36 +159,6 @@ final class SimConnection implements ClusterConnection, PeerCache {
     @Override
     public long failureCount() {
         return failed;
-    }
-
-    @Override
-    public BlockTable acquire(BlockChain chain, int first, long timeoutNanos) {
-        return cache.acquire(chain, first, Duration.ofNanos(timeoutNanos));
-    }
-
-    @Override
-    public int match(BlockChain chain, long timeoutNanos) {
-        return cache.match(chain, Duration.ofNanos(timeoutNanos)).blocks();
-    }
-
-    @Override
-    public void forget(BlockChain chain) {
-        var _ = cache.hint(new Hint.Forget(chain, 0));
-    }
-
-    @Override
-    public PutSummary putAll(BlockChain chain, List<MemorySegment> blocks) {
-        return cache.putAll(chain, 0, blocks, KvCache.NO_WAIT);
-    }
-
-    @Override
-    public void drop(BlockChain chain, int first) {
-        var _ = cache.drop(chain, first);
-    }
-
-    @Override
-    public void drop(Namespace namespace) {
-        var _ = cache.drop(namespace);
     }
 
     @Override

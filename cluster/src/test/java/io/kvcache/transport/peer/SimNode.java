@@ -70,7 +70,7 @@ final class SimNode {
         PeeredKvCache served = PeeredKvCache.ofCluster(
                 new Borrowed(store),
                 new PeeredKvCache.Handover(name, keeper, Duration.ofSeconds(20), () -> drops),
-                new PeeredKvCache.Dependencies(address -> play.connectServer(name, address), play.threads(name)));
+                play.dependencies(name));
         process = new Run(membership, keeper, served);
         keeper.start(new NodeInfo(
                 ClusterNode.named(name),

@@ -3,7 +3,6 @@ package io.kvcache.server.cluster;
 import io.kvcache.cluster.ViewKeeper;
 import io.kvcache.server.cluster.ValueHandover.Outcome;
 import io.kvcache.server.cluster.ValueHandover.Run;
-import io.kvcache.transport.peer.PeerStats;
 import io.kvcache.transport.peer.PeeredKvCache;
 import io.kvcache.transport.peer.PeeredKvCache.HandedOver;
 import java.lang.System.Logger;
@@ -58,15 +57,11 @@ final class DrainHandover {
     synchronized Progress progress() {
         return new Progress(
                 background != null && background.isAlive(),
-                Math.max(0, givenBlocks() - blocksBefore), // an owner that has left takes its count along
+                cache.givenCount() - blocksBefore,
                 handedOver.chains(),
                 handedOver.left(),
                 values.givenCount() - valuesBefore,
                 valuesLeft);
-    }
-
-    private long givenBlocks() {
-        return cache.peerStats().stream().mapToLong(PeerStats::replicated).sum();
     }
 
     /// Begins in the background, after an earlier one has ended.
@@ -74,7 +69,7 @@ final class DrainHandover {
     /// @param limit how long it may take
     synchronized void begin(Duration limit) {
         Thread earlier = background;
-        blocksBefore = givenBlocks();
+        blocksBefore = cache.givenCount();
         valuesBefore = values.givenCount();
         handedOver = new HandedOver(0, 0);
         valuesLeft = 0;

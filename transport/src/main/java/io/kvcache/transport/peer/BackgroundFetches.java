@@ -9,7 +9,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
-/// Chains that a store fetches from its peers although no caller waits for them, one after another.
+/// Chains that a store fetches although no caller waits for them, one after another.
 ///
 /// **Threads.** Any. The executor's do the fetching, one of them at a time, so that callers who wait have the
 /// others.
@@ -21,7 +21,7 @@ final class BackgroundFetches {
     /// A group has 8k tokens at most: 1 GiB of blocks for the largest models.
     private static final long FETCH_NANOS = TimeUnit.SECONDS.toNanos(2);
 
-    private final PeerStore peerStore;
+    private final BlockFetcher fetcher;
     private final Executor executor;
     private final Queue<Missing> waiting = new ArrayBlockingQueue<>(MAX_WAITING);
     private final AtomicBoolean running = new AtomicBoolean();
@@ -29,8 +29,8 @@ final class BackgroundFetches {
     /// @param at first block that is missing
     private record Missing(BlockChain chain, int at) {}
 
-    BackgroundFetches(PeerStore peerStore, Executor executor) {
-        this.peerStore = peerStore;
+    BackgroundFetches(BlockFetcher fetcher, Executor executor) {
+        this.fetcher = fetcher;
         this.executor = executor;
     }
 
@@ -54,7 +54,7 @@ final class BackgroundFetches {
         while (more) {
             try {
                 for (Missing next = next(); next != null; next = next()) {
-                    var _ = peerStore.fetch(next.chain, next.at, FETCH_NANOS);
+                    var _ = fetcher.fetch(next.chain, next.at, FETCH_NANOS);
                 }
             } finally {
                 running.set(false);

@@ -9,10 +9,29 @@ import io.kvcache.transport.cluster.DropMark;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
-/// A connection of a client to one server of a cluster.
+/// A connection to one server of a cluster, of a client or of another server, that connects again by itself.
 ///
 /// **Threads.** Any.
-interface ClusterConnection extends PeerConnection {
+interface ClusterConnection extends AutoCloseable {
+
+    /// Makes a namespace usable.
+    ///
+    /// @throws IllegalArgumentException when the server rejects it
+    /// @throws java.io.UncheckedIOException when the server does not answer
+    void register(Namespace namespace);
+
+    /// Returns whether the client believes the server to be connected.
+    boolean isConnected();
+
+    /// Returns the number of failures so far: calls that the server did not answer, and blocks that did not match their
+    /// checksum on arrival.
+    long failureCount();
+
+    /// Returns a number that changes whenever the server is heard.
+    long lifeSigns();
+
+    /// Asks the server for a sign of life, without waiting for it.
+    void requestLifeSign();
 
     /// The server's cache.
     KvCache cache();
@@ -36,6 +55,9 @@ interface ClusterConnection extends PeerConnection {
 
     /// Returns the number of open tables, views and writers.
     int openHandles();
+
+    @Override
+    void close();
 
     /// The cache of another process.
     record Remote(RemoteKvCache cache) implements ClusterConnection {

@@ -37,9 +37,8 @@ final class ClusterMembers implements AutoCloseable {
     private final Executor connecting;
     private final Peer.BackoffSettings backoff;
     /// By address.
-    private final Map<String, Peer<ClusterConnection>> peers = new HashMap<>();
-    private final RetiredPeers<ClusterConnection> retired =
-            new RetiredPeers<>(connection -> connection.openHandles() > 0);
+    private final Map<String, Peer> peers = new HashMap<>();
+    private final RetiredPeers retired = new RetiredPeers();
     private volatile ClusterRoute route;
     private volatile boolean closed;
 
@@ -94,7 +93,7 @@ final class ClusterMembers implements AutoCloseable {
     /// Makes the route of a view, with connections to new servers. Those to servers that are gone are retired.
     private ClusterRoute routeOf(ClusterView view) {
         long now = backoff.clock().nanos();
-        List<Peer<ClusterConnection>> added = new ArrayList<>();
+        List<Peer> added = new ArrayList<>();
         ClusterRoute next;
         synchronized (this) {
             next = routeOf(view, now, added);
@@ -104,13 +103,13 @@ final class ClusterMembers implements AutoCloseable {
     }
 
     /// @param added takes the connections that are new
-    private ClusterRoute routeOf(ClusterView view, long now, List<Peer<ClusterConnection>> added) {
-        Map<String, Peer<ClusterConnection>> before = new HashMap<>(peers);
+    private ClusterRoute routeOf(ClusterView view, long now, List<Peer> added) {
+        Map<String, Peer> before = new HashMap<>(peers);
         peers.clear();
         for (NodeInfo node : view.nodes()) {
-            Peer<ClusterConnection> peer = before.remove(node.address());
+            Peer peer = before.remove(node.address());
             if (peer == null) {
-                peer = new Peer<>(node.address(), connector, backoff, connecting);
+                peer = new Peer(node.address(), connector, backoff, connecting);
                 added.add(peer);
             }
             peers.put(node.address(), peer);
@@ -162,7 +161,7 @@ final class ClusterMembers implements AutoCloseable {
     }
 
     private @Nullable ClusterView ask(long known) {
-        for (Peer<ClusterConnection> peer : route.all()) {
+        for (Peer peer : route.all()) {
             ClusterConnection connection = peer.connectionIfUsable();
             if (connection != null) {
                 FailurePause.Call begun = peer.beginCall();
@@ -183,7 +182,7 @@ final class ClusterMembers implements AutoCloseable {
     private ClusterView larger(ClusterView view) {
         ClusterView largest = view;
         for (NodeInfo node : route.view().nodes()) {
-            Peer<ClusterConnection> peer = view.node(node.name()) == null ? peer(node.address()) : null;
+            Peer peer = view.node(node.name()) == null ? peer(node.address()) : null;
             ClusterConnection connection = peer == null ? null : peer.connectionIfUsable();
             ClusterView other = peer == null || connection == null ? null : viewOf(peer, connection);
             if (other != null && other.serving().size() > largest.serving().size()) {
@@ -193,7 +192,7 @@ final class ClusterMembers implements AutoCloseable {
         return largest;
     }
 
-    private static @Nullable ClusterView viewOf(Peer<ClusterConnection> peer, ClusterConnection connection) {
+    private static @Nullable ClusterView viewOf(Peer peer, ClusterConnection connection) {
         try {
             return connection.view(0, Duration.ZERO);
         } catch (UncheckedIOException unanswered) {
@@ -204,7 +203,7 @@ final class ClusterMembers implements AutoCloseable {
         }
     }
 
-    private synchronized @Nullable Peer<ClusterConnection> peer(String address) {
+    private synchronized @Nullable Peer peer(String address) {
         return peers.get(address);
     }
 
@@ -220,7 +219,7 @@ final class ClusterMembers implements AutoCloseable {
 
     @Override
     public void close() {
-        List<Peer<ClusterConnection>> all;
+        List<Peer> all;
         synchronized (this) {
             closed = true;
             backoff.clock().wake(this);

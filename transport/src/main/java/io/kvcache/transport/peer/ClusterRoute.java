@@ -21,8 +21,8 @@ final class ClusterRoute {
     private static final int MAX_COPY_PLACES = 1024;
 
     private final ClusterView view;
-    private final List<Peer<ClusterConnection>> serving;
-    private final List<Peer<ClusterConnection>> all;
+    private final List<Peer> serving;
+    private final List<Peer> all;
     private volatile @Nullable HashSlots slots;
 
     /// Servers for the copies of groups, by group: they take far longer to compute than an owner.
@@ -32,11 +32,11 @@ final class ClusterRoute {
             .build();
 
     /// A server that is reached, and its connection.
-    record Reached(Peer<ClusterConnection> peer, ClusterConnection connection) {}
+    record Reached(Peer peer, ClusterConnection connection) {}
 
     /// @param serving in the order of [ClusterView#serving]
     /// @param all servers of the view
-    ClusterRoute(ClusterView view, List<Peer<ClusterConnection>> serving, List<Peer<ClusterConnection>> all) {
+    ClusterRoute(ClusterView view, List<Peer> serving, List<Peer> all) {
         this.view = view;
         this.serving = List.copyOf(serving);
         this.all = List.copyOf(all);
@@ -47,7 +47,7 @@ final class ClusterRoute {
     }
 
     /// The servers of the view, whether they serve or not.
-    List<Peer<ClusterConnection>> all() {
+    List<Peer> all() {
         return all;
     }
 
@@ -103,7 +103,7 @@ final class ClusterRoute {
         return reachNow(serving.get(placement.first(group, node -> node != owner)), namespace);
     }
 
-    private static @Nullable Reached reachNow(Peer<ClusterConnection> peer, Namespace namespace) {
+    private static @Nullable Reached reachNow(Peer peer, Namespace namespace) {
         ClusterConnection connection = peer.cacheFor(namespace);
         return connection == null ? null : new Reached(peer, connection);
     }
@@ -127,7 +127,7 @@ final class ClusterRoute {
     }
 
     private String ownZone() {
-        for (Peer<ClusterConnection> peer : serving) {
+        for (Peer peer : serving) {
             ClusterConnection connection = peer.connection();
             if (connection != null && connection.isMemoryMapped() && !zone(peer).isEmpty()) {
                 return zone(peer);
@@ -136,7 +136,7 @@ final class ClusterRoute {
         return "";
     }
 
-    private String zone(Peer<ClusterConnection> peer) {
+    private String zone(Peer peer) {
         return view.serving().get(serving.indexOf(peer)).node().zone();
     }
 
@@ -159,7 +159,7 @@ final class ClusterRoute {
         return now;
     }
 
-    static @Nullable Reached reach(Peer<ClusterConnection> peer, Namespace namespace, long untilNanos) {
+    static @Nullable Reached reach(Peer peer, Namespace namespace, long untilNanos) {
         ClusterConnection connection = peer.awaitCacheFor(namespace, untilNanos);
         return connection == null ? null : new Reached(peer, connection);
     }

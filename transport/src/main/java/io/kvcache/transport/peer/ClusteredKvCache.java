@@ -151,8 +151,7 @@ public final class ClusteredKvCache implements KvCache {
         if (seeds.isEmpty()) {
             throw new IllegalArgumentException("no seeds; allowed: 1 and up");
         }
-        Peer.BackoffSettings backoff = new Peer.BackoffSettings(
-                dependencies.clock, PeerOptions.DEFAULTS.maxBackoff().toNanos());
+        Peer.BackoffSettings backoff = new Peer.BackoffSettings(dependencies.clock, PeeredKvCache.MAX_BACKOFF_NANOS);
         try {
             ClusterMembers members =
                     new ClusterMembers(seeds, dependencies.connector, dependencies.connecting, backoff);
@@ -183,6 +182,13 @@ public final class ClusteredKvCache implements KvCache {
     public PromptTree.TokenCounts promptTokens() {
         return prompts.counts();
     }
+
+    /// What the copies of groups do for a client of a cluster.
+    ///
+    /// @param reads groups of which a copy served at least a part
+    /// @param missing times that a copy was asked for blocks that it lacked and the owner had
+    /// @param requested copies that servers were asked to make, those that were missing among them
+    public record CopyStats(long reads, long missing, long requested) {}
 
     /// Returns what copies of groups have done for this client.
     public CopyStats copyStats() {
@@ -220,7 +226,7 @@ public final class ClusteredKvCache implements KvCache {
     }
 
     /// Registers with a server now, to hear its refusal. One that is not reached follows when it is used.
-    private void registerAt(Peer<ClusterConnection> peer, Namespace namespace) {
+    private void registerAt(Peer peer, Namespace namespace) {
         ClusterConnection connection = peer.connectionIfUsable();
         if (connection != null) {
             try {
@@ -332,7 +338,7 @@ public final class ClusteredKvCache implements KvCache {
     ///
     /// @throws UncheckedIOException that names the servers that did not answer
     private long atAll(Namespace namespace, Function<ClusterConnection, Long> what) {
-        List<Peer<ClusterConnection>> all = members.route().all();
+        List<Peer> all = members.route().all();
         long until = dependencies.clock.deadlineAfter(CONNECT_NANOS);
         ParallelCalls<Long> calls = new ParallelCalls<>(dependencies.calls, dependencies.clock);
         all.forEach(peer -> calls.start(() -> at(peer, namespace, until, what)));
@@ -351,11 +357,7 @@ public final class ClusteredKvCache implements KvCache {
     }
 
     /// Returns -1 when the server was not reached.
-    private static long at(
-            Peer<ClusterConnection> peer,
-            Namespace namespace,
-            long untilNanos,
-            Function<ClusterConnection, Long> what) {
+    private static long at(Peer peer, Namespace namespace, long untilNanos, Function<ClusterConnection, Long> what) {
         try {
             ClusterRoute.Reached server = ClusterRoute.reach(peer, namespace, untilNanos);
             return server == null ? -1 : what.apply(server.connection());
@@ -438,7 +440,7 @@ public final class ClusteredKvCache implements KvCache {
         return calls.results(answer -> {}).stream().allMatch(durable -> durable);
     }
 
-    private static boolean flush(Peer<ClusterConnection> peer, Duration timeout) {
+    private static boolean flush(Peer peer, Duration timeout) {
         ClusterConnection connection = peer.connectionIfUsable();
         return connection != null && connection.cache().flush(timeout);
     }
@@ -450,7 +452,7 @@ public final class ClusteredKvCache implements KvCache {
     public CacheStats stats() {
         requireOpen();
         List<CacheStats> each = new ArrayList<>();
-        for (Peer<ClusterConnection> peer : members.route().all()) {
+        for (Peer peer : members.route().all()) {
             ClusterConnection connection = peer.connectionIfUsable();
             if (connection == null) {
                 throw new UncheckedIOException(new IOException("not connected to " + peer.name()));

@@ -27,7 +27,7 @@ public final class FailurePause {
 
     /// A call, and what was known of the server when it began.
     ///
-    /// @param lifeSigns as of [PeerConnection#lifeSigns]
+    /// @param lifeSigns as of [ClusterConnection#lifeSigns]
     public record Call(long startNanos, long lifeSigns) {}
 
     /// @param maxNanos the longest pause

@@ -1,7 +1,6 @@
 package io.kvcache.transport.peer;
 
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.cluster.BlockGroup;
 import io.kvcache.transport.cluster.ClusterView;
 import io.kvcache.transport.cluster.NodeInfo;
@@ -32,16 +31,16 @@ import org.jspecify.annotations.Nullable;
 /// A server that has not applied just the drops that this one knows is not asked: it may have what was dropped.
 ///
 /// **Threads.** Any.
-final class FormerOwners implements PeerDirectory {
+final class FormerOwners implements AutoCloseable {
 
     private final String self;
     private final long windowNanos;
     private final LongSupplier drops;
     private final PeerClock clock;
-    private final Function<String, Peer<PeerCache>> connector;
+    private final Function<String, Peer> connector;
     private final Runnable endListening;
-    private final Map<String, Peer<PeerCache>> peers = new HashMap<>();
-    private final RetiredPeers<PeerCache> retired = new RetiredPeers<>(_ -> false);
+    private final Map<String, Peer> peers = new HashMap<>();
+    private final RetiredPeers retired = new RetiredPeers();
     private volatile State state = State.NONE;
     private volatile boolean closed;
 
@@ -58,7 +57,7 @@ final class FormerOwners implements PeerDirectory {
     private record State(
             @Nullable Placement placement,
             List<NodeInfo> nodes,
-            List<@Nullable Peer<PeerCache>> peers,
+            List<@Nullable Peer> peers,
             int self,
             boolean draining,
             long meetings,
@@ -69,11 +68,11 @@ final class FormerOwners implements PeerDirectory {
                 new State(null, List.of(), List.of(), -1, false, 0, Long.MIN_VALUE, ReplicaPolicy.NONE);
 
         /// Returns the index of a group's owner, or -1 where no server serves.
-        int owner(BlockGroup group) {
+        int owner(BlockChain group) {
             Placement all = placement;
             return all == null || nodes.stream().noneMatch(State::serves)
                     ? -1
-                    : all.first(group.key(), node -> serves(nodes.get(node)));
+                    : all.first(group.key(0), node -> serves(nodes.get(node)));
         }
 
         private static boolean serves(NodeInfo node) {
@@ -82,7 +81,7 @@ final class FormerOwners implements PeerDirectory {
     }
 
     /// @param connector makes a connection to another server at its address, which is not connected yet
-    FormerOwners(PeeredKvCache.Handover handover, PeerClock clock, Function<String, Peer<PeerCache>> connector) {
+    FormerOwners(PeeredKvCache.Handover handover, PeerClock clock, Function<String, Peer> connector) {
         self = handover.self();
         windowNanos = handover.window().toNanos();
         drops = handover.drops();
@@ -94,7 +93,7 @@ final class FormerOwners implements PeerDirectory {
 
     private void onView(ClusterView view) {
         long now = clock.nanos();
-        List<Peer<PeerCache>> added = new ArrayList<>();
+        List<Peer> added = new ArrayList<>();
         synchronized (this) {
             if (!closed) {
                 use(view, now, added);
@@ -104,7 +103,7 @@ final class FormerOwners implements PeerDirectory {
     }
 
     /// @param added takes the connections that are new
-    private void use(ClusterView view, long now, List<Peer<PeerCache>> added) {
+    private void use(ClusterView view, long now, List<Peer> added) {
         List<NodeInfo> nodes = view.nodes().stream()
                 .filter(node -> node.state() != NodeState.JOINING)
                 .toList();
@@ -128,18 +127,18 @@ final class FormerOwners implements PeerDirectory {
         retireOthers(nodes, now);
     }
 
-    private List<@Nullable Peer<PeerCache>> peers(List<NodeInfo> nodes, List<Peer<PeerCache>> added) {
-        List<@Nullable Peer<PeerCache>> all = new ArrayList<>();
+    private List<@Nullable Peer> peers(List<NodeInfo> nodes, List<Peer> added) {
+        List<@Nullable Peer> all = new ArrayList<>();
         nodes.forEach(node -> all.add(peer(node, added)));
         return all;
     }
 
-    private @Nullable Peer<PeerCache> peer(NodeInfo node, List<Peer<PeerCache>> added) {
+    private @Nullable Peer peer(NodeInfo node, List<Peer> added) {
         if (node.name().equals(self)) {
             return null;
         }
         return peers.computeIfAbsent(node.address(), address -> {
-            Peer<PeerCache> peer = connector.apply(address);
+            Peer peer = connector.apply(address);
             added.add(peer);
             return peer;
         });
@@ -156,58 +155,41 @@ final class FormerOwners implements PeerDirectory {
         retired.closeUnused(now);
     }
 
-    @Override
-    public BlockGroup group(BlockChain chain, int block) {
-        return new BlockGroup(0, chain, chain.key(0));
-    }
-
-    @Override
-    public int groupEnd(BlockChain chain, int block) {
-        return chain.length();
-    }
-
-    @Override
-    public Namespace groups(Namespace namespace) {
-        return namespace;
-    }
-
-    @Override
-    public List<Peer<PeerCache>> holders(BlockGroup group) {
+    /// Returns the servers to ask for a group that this one lacks, the first choice first; empty to ask none.
+    List<Peer> holders(BlockChain group) {
         State now = state;
         Placement placement = now.placement;
-        if (placement == null
-                || now.self < 0
-                || !BlockGroup.isGroups(group.chain().namespace())) {
+        if (placement == null || now.self < 0 || !BlockGroup.isGroups(group.namespace())) {
             return List.of();
         }
-        Peer<PeerCache> owner = now.replicas == ReplicaPolicy.NONE ? null : otherOwner(now, group);
+        Peer owner = now.replicas == ReplicaPolicy.NONE ? null : otherOwner(now, group);
         if (owner != null) {
             return List.of(owner);
         }
         boolean askNext = now.askNextUntil - clock.nanos() > 0;
         return askNext || now.draining
-                ? holders(now, placement.order(group.key()), askNext, drops.getAsLong())
+                ? holders(now, placement.order(group.key(0)), askNext, drops.getAsLong())
                 : List.of();
     }
 
     /// Returns the owner of a group that is not this server's, if it can be asked now. It is not waited for:
     /// clients come here when it has just died.
-    private @Nullable Peer<PeerCache> otherOwner(State now, BlockGroup group) {
+    private @Nullable Peer otherOwner(State now, BlockChain group) {
         int owner = now.owner(group);
-        Peer<PeerCache> peer = owner < 0 ? null : now.peers.get(owner);
+        Peer peer = owner < 0 ? null : now.peers.get(owner);
         return peer != null && now.nodes.get(owner).drops() == drops.getAsLong() && peer.connectionIfUsable() != null
                 ? peer
                 : null;
     }
 
-    private static List<Peer<PeerCache>> holders(State now, int[] order, boolean askNext, long drops) {
-        List<Peer<PeerCache>> holders = new ArrayList<>();
+    private static List<Peer> holders(State now, int[] order, boolean askNext, long drops) {
+        List<Peer> holders = new ArrayList<>();
         boolean passed = false;
         for (int node : order) {
             NodeInfo info = now.nodes.get(node);
             boolean draining = info.state() == NodeState.DRAINING;
             boolean agrees = info.drops() == drops;
-            Peer<PeerCache> peer = now.peers.get(node);
+            Peer peer = now.peers.get(node);
             if (node == now.self) {
                 passed = true;
                 if (!askNext) {
@@ -225,45 +207,35 @@ final class FormerOwners implements PeerDirectory {
         return holders;
     }
 
-    /// Returns the owner of a group while this server drains.
-    @Override
-    public List<Peer<PeerCache>> heirs(BlockGroup group) {
+    /// Returns the owner of a group while this server drains, if it has applied the same drops; otherwise null.
+    @Nullable
+    Peer heir(BlockChain group) {
         State now = state;
         Placement placement = now.placement;
         if (placement == null || now.self >= 0) {
-            return List.of();
+            return null;
         }
-        for (int node : placement.order(group.key())) {
-            Peer<PeerCache> peer = now.peers.get(node);
+        for (int node : placement.order(group.key(0))) {
+            Peer peer = now.peers.get(node);
             NodeInfo info = now.nodes.get(node);
             if (peer != null && info.state() == NodeState.SERVING) {
-                return info.drops() == drops.getAsLong() ? List.of(peer) : List.of();
+                return info.drops() == drops.getAsLong() ? peer : null;
             }
         }
-        return List.of();
+        return null;
     }
 
-    @Override
-    public List<Peer<PeerCache>> mirrors() {
-        return List.of();
-    }
-
-    /// Where each group that was read has a second copy, the former owner has the place for it.
-    @Override
-    public boolean isMove(BlockGroup group) {
+    /// Returns whether the holder should evict a group that was fetched from it, as it is this server's now. Where each
+    /// group that was read has a second copy, the former owner has the place for it.
+    boolean isMove(BlockChain group) {
         return !isCopy(group) && state.replicas != ReplicaPolicy.REUSED;
     }
 
-    @Override
-    public boolean isCopy(BlockGroup group) {
+    /// Returns whether what this server fetches of a group is a copy, as another one owns it.
+    boolean isCopy(BlockChain group) {
         State now = state;
         boolean hasCopies = now.self >= 0 && now.replicas != ReplicaPolicy.NONE;
-        return hasCopies && BlockGroup.isGroups(group.chain().namespace()) && now.owner(group) != now.self;
-    }
-
-    @Override
-    public synchronized List<Peer<PeerCache>> all() {
-        return List.copyOf(peers.values());
+        return hasCopies && BlockGroup.isGroups(group.namespace()) && now.owner(group) != now.self;
     }
 
     @Override

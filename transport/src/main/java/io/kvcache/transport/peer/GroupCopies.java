@@ -208,7 +208,7 @@ final class GroupCopies {
         }
     }
 
-    CopyStats stats() {
-        return new CopyStats(reads.sum(), missing.sum(), requested.sum());
+    ClusteredKvCache.CopyStats stats() {
+        return new ClusteredKvCache.CopyStats(reads.sum(), missing.sum(), requested.sum());
     }
 }

@@ -16,27 +16,21 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Threads.** Any. The executor connects. Callers wait only for the registration of a namespace at its first
 /// use, and in [#awaitCacheFor] for the first connection.
-///
-/// @param <C> what a connection can do
-final class Peer<C extends PeerConnection> implements AutoCloseable {
+final class Peer implements AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(Peer.class.getName());
 
     private final String name;
-    private final Function<String, C> connector;
+    private final Function<String, ClusterConnection> connector;
     private final BackoffSettings backoffSettings;
     private final Executor connecting;
     private final AtomicBoolean connectInProgress = new AtomicBoolean();
     private final Map<Namespace, Boolean> registered = new ConcurrentHashMap<>();
-    private volatile @Nullable C cache;
+    private volatile @Nullable ClusterConnection cache;
     private volatile boolean closed;
 
     private final FailurePause failurePause;
-    final LongAdder found = new LongAdder();
-    final LongAdder missed = new LongAdder();
-    final LongAdder replicated = new LongAdder();
     final LongAdder failures = new LongAdder();
-    final LongAdder corrupt = new LongAdder();
 
     /// What this process reads there as a client of the cluster.
     final ReadLoad readLoad = new ReadLoad();
@@ -46,7 +40,11 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
 
     /// @param connector opens a cache by the peer's name; throws UncheckedIOException when it cannot be
     ///     reached
-    Peer(String name, Function<String, C> connector, BackoffSettings backoffSettings, Executor connecting) {
+    Peer(
+            String name,
+            Function<String, ClusterConnection> connector,
+            BackoffSettings backoffSettings,
+            Executor connecting) {
         this.name = name;
         this.connector = connector;
         this.backoffSettings = backoffSettings;
@@ -60,8 +58,8 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
 
     /// Returns the peer's cache, or null if it cannot serve a namespace now.
     @Nullable
-    C cacheFor(Namespace namespace) {
-        C now = connectionIfUsable();
+    ClusterConnection cacheFor(Namespace namespace) {
+        ClusterConnection now = connectionIfUsable();
         if (now == null) {
             return null;
         }
@@ -77,7 +75,7 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
     ///
     /// @param untilNanos moment of the clock after which it does not wait
     @Nullable
-    C awaitCacheFor(Namespace namespace, long untilNanos) {
+    ClusterConnection awaitCacheFor(Namespace namespace, long untilNanos) {
         if (cache == null && !closed && !isBackingOff()) {
             connect();
             awaitConnect(untilNanos);
@@ -87,15 +85,15 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
 
     /// Returns the peer's cache even during a back-off, or null if it was never connected.
     @Nullable
-    C connection() {
+    ClusterConnection connection() {
         return cache;
     }
 
     /// Returns the peer's cache if it is connected and has not just failed. Otherwise returns null, and begins to
     /// connect if it has no connection yet.
     @Nullable
-    C connectionIfUsable() {
-        C now = cache;
+    ClusterConnection connectionIfUsable() {
+        ClusterConnection now = cache;
         if (closed || isBackingOff()) {
             return null;
         }
@@ -124,7 +122,7 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
         }
     }
 
-    private boolean register(C at, Namespace namespace) {
+    private boolean register(ClusterConnection at, Namespace namespace) {
         try {
             at.register(namespace);
             registered.put(namespace, true);
@@ -144,7 +142,7 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
     }
 
     private long lifeSigns() {
-        C now = cache;
+        ClusterConnection now = cache;
         return now == null ? 0 : now.lifeSigns();
     }
 
@@ -221,7 +219,7 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
                     System.Logger.Level.INFO,
                     "peer " + name + " failed and is not used for " + pause / 1_000_000 + " ms, or until it is heard");
         }
-        C now = cache;
+        ClusterConnection now = cache;
         if (now != null) {
             now.requestLifeSign();
         }
@@ -233,27 +231,22 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
     }
 
     boolean isConnected() {
-        C now = cache;
+        ClusterConnection now = cache;
         return now != null && !closed && now.isConnected();
-    }
-
-    PeerStats stats() {
-        return new PeerStats(
-                name, isConnected() && !isBackingOff(), found.sum(), missed.sum(), replicated.sum(), failures.sum());
     }
 
     @Override
     public void close() {
         closed = true;
-        C was = takeCache();
+        ClusterConnection was = takeCache();
         if (was != null) {
             was.close();
         }
     }
 
     /// Removes and returns the cache, for the caller to close.
-    private synchronized @Nullable C takeCache() {
-        C now = cache;
+    private synchronized @Nullable ClusterConnection takeCache() {
+        ClusterConnection now = cache;
         cache = null;
         return now;
     }

@@ -204,7 +204,7 @@ final class ClusterCopiesTest {
     @Test
     void givenAHotPrefix_whenItHasNoCopies_thenOneServerIsBusy() throws IOException {
         assertThat(imbalance(ReplicaPolicy.NONE)).isGreaterThan(2);
-        assertThat(clients.getFirst().copyStats()).isEqualTo(new CopyStats(0, 0, 0));
+        assertThat(clients.getFirst().copyStats()).isEqualTo(new ClusteredKvCache.CopyStats(0, 0, 0));
     }
 
     @Test
@@ -213,7 +213,7 @@ final class ClusterCopiesTest {
         BlockChain chain = chain(1, GROUP);
         put(chain);
         readTimes(chain, 20);
-        assertThat(clients.getFirst().copyStats()).isEqualTo(new CopyStats(0, 0, 0));
+        assertThat(clients.getFirst().copyStats()).isEqualTo(new ClusteredKvCache.CopyStats(0, 0, 0));
         assertThat(records()).isEqualTo(GROUP);
     }
 

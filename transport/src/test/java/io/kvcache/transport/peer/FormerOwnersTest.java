@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
-import io.kvcache.core.PutSummary;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
@@ -19,15 +18,19 @@ import io.kvcache.transport.cluster.ClusterView;
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.NodeState;
 import io.kvcache.transport.cluster.ReplicaPolicy;
-import io.kvcache.transport.peer.PeeredKvCache.PeerThreads;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
@@ -54,6 +57,7 @@ final class FormerOwnersTest {
     private final SettableView view = new SettableView();
     private final AtomicInteger forgotten = new AtomicInteger();
     private final AtomicLong drops = new AtomicLong();
+    private final AtomicBoolean corrupting = new AtomicBoolean();
 
     @SuppressWarnings("NullAway.Init") // opened by each test
     private TestCluster cluster;
@@ -79,12 +83,11 @@ final class FormerOwnersTest {
                 store(),
                 new PeeredKvCache.Handover("kv-3", view, Duration.ofMinutes(1), drops::get),
                 new PeeredKvCache.Dependencies(
-                        address -> new ForgetCount(
-                                new PeerCache.Remote(RemoteKvCache.builder(address)
-                                        .localOnly(true)
-                                        .connect()),
-                                forgotten),
-                        PeerThreads.start(PeerOptions.DEFAULTS)));
+                        address -> watched(new ClusterConnection.Remote(
+                                RemoteKvCache.builder(address).localOnly(true).connect())),
+                        Executors.newFixedThreadPool(2),
+                        Executors.newCachedThreadPool(),
+                        PeerClock.MACHINE));
         fourth.register(GROUPS);
         cluster.servers().forEach(server -> server.store.register(GROUPS));
     }
@@ -236,67 +239,49 @@ final class FormerOwnersTest {
         assertThat(System.nanoTime() - start).isLessThan(SOON.toNanos());
     }
 
-    /// A connection that counts what it is told to forget.
-    private record ForgetCount(PeerCache peer, AtomicInteger forgotten) implements PeerCache {
+    @Test
+    void givenAnOwnerWhoseBlocksAreCorrupt_whenRead_thenTheyAreMissesUntilItIsAskedAgain() throws IOException {
+        open(ReplicaPolicy.HEAT);
+        BlockChain chain = anyChain(false);
+        putAtOwner(chain);
+        await("the owner is connected", () -> fourth.match(chain, WAIT).blocks() == BLOCKS);
+        corrupting.set(true);
+        assertThat(read(chain)).isZero();
+        assertThat(fourth.corruptCount()).isEqualTo(1);
+        assertThat(fourth.match(chain).blocks()).isZero();
+        corrupting.set(false);
+        await("it is asked again", () -> read(chain) == BLOCKS);
+    }
 
-        @Override
-        public void forget(BlockChain chain) {
-            forgotten.incrementAndGet();
-        }
+    /// A connection that counts what it is told to forget, and corrupts blocks when a test wants it.
+    private ClusterConnection watched(ClusterConnection connection) {
+        KvCache cache = connection.cache();
+        KvCache watched = proxy(KvCache.class, (method, arguments) -> {
+            if (method.getName().equals("hint") && arguments[0] instanceof Hint.Forget) {
+                forgotten.incrementAndGet();
+            }
+            Object result = method.invoke(cache, arguments);
+            return result instanceof BlockTable table ? new CorruptingTable(table, _ -> corrupting.get()) : result;
+        });
+        return proxy(
+                ClusterConnection.class,
+                (method, arguments) ->
+                        method.getName().equals("cache") ? watched : method.invoke(connection, arguments));
+    }
 
-        @Override
-        public BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
-            return peer.acquire(chain, from, timeoutNanos);
-        }
+    /// Does a call.
+    private interface Call {
+        Object of(Method method, Object[] arguments) throws ReflectiveOperationException;
+    }
 
-        @Override
-        public int match(BlockChain chain, long timeoutNanos) {
-            return peer.match(chain, timeoutNanos);
-        }
-
-        @Override
-        public PutSummary putAll(BlockChain chain, List<MemorySegment> blocks) {
-            return peer.putAll(chain, blocks);
-        }
-
-        @Override
-        public void drop(BlockChain chain, int from) {
-            peer.drop(chain, from);
-        }
-
-        @Override
-        public void drop(Namespace namespace) {
-            peer.drop(namespace);
-        }
-
-        @Override
-        public void register(Namespace namespace) {
-            peer.register(namespace);
-        }
-
-        @Override
-        public boolean isConnected() {
-            return peer.isConnected();
-        }
-
-        @Override
-        public long lifeSigns() {
-            return peer.lifeSigns();
-        }
-
-        @Override
-        public void requestLifeSign() {
-            peer.requestLifeSign();
-        }
-
-        @Override
-        public long failureCount() {
-            return peer.failureCount();
-        }
-
-        @Override
-        public void close() {
-            peer.close();
-        }
+    private static <T> T proxy(Class<T> type, Call call) {
+        return type.cast(Proxy.newProxyInstance(
+                type.getClassLoader(), new Class<?>[] {type}, (_, method, arguments) -> {
+                    try {
+                        return call.of(method, arguments);
+                    } catch (InvocationTargetException thrown) {
+                        throw thrown.getCause();
+                    }
+                }));
     }
 }

@@ -39,10 +39,10 @@ final class PeerTest {
             .prefaultInBackground(false)
             .build();
     private final Deque<Runnable> connecting = new ArrayDeque<>();
-    private final List<PeerCache> connected = new ArrayList<>();
+    private final List<ClusterConnection> connected = new ArrayList<>();
     private final Logger log = Logger.getLogger(Peer.class.getName());
     private TcpEndpoint endpoint;
-    private Peer<PeerCache> peer;
+    private Peer peer;
     private boolean refused;
     private long now;
 
@@ -54,7 +54,7 @@ final class PeerTest {
         endpoint = TcpEndpoint.open(
                 store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
         String name = "127.0.0.1:" + endpoint.address().getPort();
-        peer = new Peer<>(name, this::connect, new Peer.BackoffSettings(clock(), PAUSE), connecting::add);
+        peer = new Peer(name, this::connect, new Peer.BackoffSettings(clock(), PAUSE), connecting::add);
     }
 
     /// The test's; nobody waits by it.
@@ -85,11 +85,11 @@ final class PeerTest {
         log.setLevel(null);
     }
 
-    private PeerCache connect(String name) {
+    private ClusterConnection connect(String name) {
         if (refused) {
             throw new IllegalArgumentException("the test wants it so");
         }
-        connected.add(new PeerCache.Remote(RemoteKvCache.builder(name)
+        connected.add(new ClusterConnection.Remote(RemoteKvCache.builder(name)
                 .requestTimeout(Duration.ofMinutes(1))
                 .connect()));
         return connected.getLast();
@@ -128,14 +128,14 @@ final class PeerTest {
         assertThat(peer.cacheFor(SPACE)).isNull();
         connecting.remove().run();
         assertThat(peer.cacheFor(SPACE)).isNotNull();
-        assertThat(peer.stats().failures()).isEqualTo(1);
+        assertThat(peer.failures.sum()).isEqualTo(1);
     }
 
     @Test
     void givenAPeerThatKeepsFailing_whenWanted_thenItIsLeftAloneForTwiceAsLongEachTimeUpToTheLongest() {
         log.setLevel(Level.OFF);
-        try (Peer<PeerCache> patient = new Peer<PeerCache>(
-                peer.name(), this::connect, new Peer.BackoffSettings(clock(), 10 * PAUSE), connecting::add)) {
+        try (Peer patient =
+                new Peer(peer.name(), this::connect, new Peer.BackoffSettings(clock(), 10 * PAUSE), connecting::add)) {
             patient.connect();
             connecting.remove().run();
             assertThat(patient.cacheFor(SPACE)).isNotNull();
@@ -147,7 +147,7 @@ final class PeerTest {
             assertThat(patient.cacheFor(SPACE)).isNotNull();
             patient.onFailure();
             requireOut(patient, PAUSE);
-            assertThat(patient.stats().failures()).isEqualTo(7);
+            assertThat(patient.failures.sum()).isEqualTo(7);
         }
     }
 
@@ -159,13 +159,13 @@ final class PeerTest {
         peer.onFailure();
         assertThat(Thread.interrupted()).as("kept for the caller").isTrue();
         assertThat(peer.cacheFor(SPACE)).isNotNull();
-        assertThat(peer.stats().failures()).isZero();
+        assertThat(peer.failures.sum()).isZero();
     }
 
     /// It is not asked for exactly so long from now on.
-    private void requireOut(Peer<PeerCache> of, long pause) {
+    private void requireOut(Peer of, long pause) {
         assertThat(of.cacheFor(SPACE)).as("at once").isNull();
-        assertThat(of.stats().reachable()).isFalse();
+        assertThat(of.connectionIfUsable()).isNull();
         now += pause - 1;
         assertThat(of.cacheFor(SPACE)).as("%d ns later", pause - 1).isNull();
         now++;
@@ -189,6 +189,6 @@ final class PeerTest {
             log.removeHandler(handler);
         }
         assertThat(said).isEmpty();
-        assertThat(peer.stats().failures()).isZero();
+        assertThat(peer.failures.sum()).isZero();
     }
 }

@@ -22,9 +22,9 @@ import org.junit.jupiter.api.Timeout;
 /// **What is exact, and what is not.** A seed decides the weather and what is asked for. It does not decide
 /// how threads meet: client and endpoint have threads of their own, which wait by the machine's clock, so a
 /// seed that failed often passes when it is run again. So a run that fails says all that it knows at that
-/// moment ([FailureReport]): where clients, peers, endpoints, stores and connections stand, the last events
-/// and what each thread does. What decides which peer is asked, when and for what runs exactly in
-/// `PeerSimulationTest` of `io.kvcache.transport.peer`.
+/// moment ([FailureReport]): where clients, endpoints, stores and connections stand, the last events
+/// and what each thread does. What a near cache asks for, and when, runs exactly in
+/// `NearSimulationTest` of `io.kvcache.transport.peer`.
 ///
 /// They begin at another seed each time, which is printed. More of them: `./mvnw verify -pl
 /// kvcache-core,tiers,transport -Dtest=NetworkSimulationTest
@@ -60,8 +60,8 @@ final class NetworkSimulationTest {
 
     @Test
     @Tag("slow")
-    void givenBadWeather_whenStoresUseTheirPeers_thenEveryGetEndsInTimeWithACorrectPrefix() throws Exception {
-        all((seed, faultCounts) -> new PeerNetworkSimulation(seed, faultCounts).run());
+    void givenBadWeather_whenStoresAreNearAServer_thenEveryGetEndsInTimeWithACorrectPrefix() throws Exception {
+        all((seed, faultCounts) -> new NearNetworkSimulation(seed, faultCounts).run());
     }
 
     private static void all(Run run) throws Exception {

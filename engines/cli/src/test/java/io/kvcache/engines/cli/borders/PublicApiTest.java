@@ -78,8 +78,7 @@ final class PublicApiTest {
             "io.kvcache.transport.client.RemoteKvCache",
             "io.kvcache.transport.client.RemoteKvCacheBuilder",
             "io.kvcache.transport.peer.ClusteredKvCache",
-            "io.kvcache.transport.peer.PeeredKvCache",
-            "io.kvcache.transport.peer.PeerOptions");
+            "io.kvcache.transport.peer.NearKvCache");
 
     /// Shown by signatures above, and for those alone who ask for more: statistics of one part, and what can be
     /// brought.
@@ -107,9 +106,8 @@ final class PublicApiTest {
             "io.kvcache.transport.cluster.DropMark",
             "io.kvcache.transport.cluster.ViewSource",
             "io.kvcache.transport.net.Connector",
-            "io.kvcache.transport.peer.CopyStats",
+            "io.kvcache.transport.peer.ClusteredKvCache$CopyStats",
             "io.kvcache.transport.peer.PeerConnector",
-            "io.kvcache.transport.peer.PeerStats",
             "io.kvcache.transport.client.CommandReply",
             "io.kvcache.transport.client.RemoteStats",
             "io.kvcache.transport.client.SharedMemoryMode");

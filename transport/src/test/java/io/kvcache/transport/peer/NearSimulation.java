@@ -12,31 +12,27 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.cluster.BlockGroup;
-import io.kvcache.transport.peer.PeeredKvCache.PeerThreads;
-import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
-import java.util.Map;
+import java.util.Set;
 import java.util.SplittableRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 
-/// One seed: two stores over three servers, two callers of each store, and weather for a while, all on a
+/// One seed: two stores over one shared cache, two callers of each store, and weather for a while, all on a
 /// [TurnScheduler].
 ///
-/// All the while every byte that is handed out is its key's, what is handed out is a prefix, every get ends
-/// within its time-out to the nanosecond, and there is one connection to a peer and not two. When the
-/// weather is over, what one store is given the other finds, what is dropped is gone everywhere, and
+/// All the while every byte that is handed out is its key's, what is handed out is a prefix, and every get ends
+/// within its time-out to the nanosecond. When the weather is over, what one store is given the other finds, what is
+/// dropped is gone everywhere, and
 /// nothing is held by anybody.
-final class PeerSimulation {
+final class NearSimulation {
 
-    static final Namespace SPACE = Namespace.of("peers", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
+    static final Namespace SPACE = Namespace.of("near", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
     private static final List<String> CLIENTS = List.of("one", "two");
     private static final int CALLERS = 2;
     private static final int OPERATIONS = 8;
@@ -50,16 +46,17 @@ final class PeerSimulation {
 
     private final SplittableRandom random;
     private final TurnScheduler turnScheduler;
-    private final List<SimPeerServer> servers;
+    private final TieredKvCache shared = store(SPACE);
+    private final Set<String> cut = new HashSet<>();
     private final List<Client> clients = new ArrayList<>();
-    private final Map<String, Integer> open = new HashMap<>();
-    private final PeerEventCounts peerEventCounts;
+    private final EventCounts counts;
+    private boolean down;
     private boolean fair;
     private int working;
     private long tampered;
 
     /// What has happened, over all seeds.
-    static final class PeerEventCounts {
+    static final class EventCounts {
         long found;
         long lost;
         long tampered;
@@ -68,11 +65,10 @@ final class PeerSimulation {
         long notReached;
     }
 
-    PeerSimulation(long seed, PeerEventCounts peerEventCounts) {
-        this.peerEventCounts = peerEventCounts;
+    NearSimulation(long seed, EventCounts counts) {
+        this.counts = counts;
         random = new SplittableRandom(seed);
         turnScheduler = new TurnScheduler(random.split());
-        servers = Stream.of("a", "b", "c").map(SimPeerServer::new).toList();
     }
 
     /// One that knows a namespace.
@@ -87,8 +83,8 @@ final class PeerSimulation {
         return store;
     }
 
-    /// A store with peers, and the store alone.
-    private record Client(String name, PeeredKvCache cache, TieredKvCache store) {}
+    /// A store over the shared cache, and the store alone.
+    private record Client(String name, NearKvCache cache, TieredKvCache store) {}
 
     /// Answers what tells this run from another one.
     long run() throws InterruptedException {
@@ -109,7 +105,7 @@ final class PeerSimulation {
             disturb();
         }
         fair = true;
-        servers.forEach(server -> server.cut.clear());
+        cut.clear();
         turnScheduler.note("the weather is over");
         turnScheduler.sleep(SETTLES);
         settle();
@@ -117,43 +113,21 @@ final class PeerSimulation {
     }
 
     private Client open(String client) {
-        PeerOptions options = PeerOptions.DEFAULTS
-                .withReplicas(1 + random.nextInt(2))
-                .withMissTtl(Duration.ofMillis(5))
-                .withMaxBackoff(Duration.ofMillis(400));
-        PeerThreads threads = new PeerThreads(
-                new TurnExecutor(turnScheduler, client + " fetches", options.fetches()),
-                new TurnExecutor(turnScheduler, client + " connects", Integer.MAX_VALUE),
-                new TurnExecutor(turnScheduler, client + " gives", 1),
-                turnScheduler);
         TieredKvCache store = store(SPACE);
-        PeeredKvCache cache = PeeredKvCache.over(
+        NearKvCache cache = NearKvCache.over(
                 store,
-                servers.stream().map(server -> server.name).toList(),
-                options,
-                new PeeredKvCache.Dependencies(name -> connect(client, name), threads));
+                new SimSharedCache(shared, client, this),
+                new NearKvCache.Dependencies(
+                        new TurnExecutor(turnScheduler, client + " fetches", BlockFetcher.THREADS),
+                        new TurnExecutor(turnScheduler, client + " gives", 1),
+                        turnScheduler,
+                        Duration.ofMillis(5)));
+        cache.register(SPACE);
         return new Client(client, cache, store);
     }
 
-    private PeerCache connect(String client, String name) {
-        SimPeerServer server = servers.stream()
-                .filter(each -> each.name.equals(name))
-                .findFirst()
-                .orElseThrow();
-        turnScheduler.sleep(fair ? 50_000 : random.nextLong(40_000_000));
-        if (!server.isReachableFrom(client)) {
-            turnScheduler.note(client + " cannot connect to " + name);
-            throw new UncheckedIOException(new IOException("nobody at " + name));
-        }
-        turnScheduler.note(client + " connects to " + name);
-        assertThat(open.merge(client + " to " + name, 1, Integer::sum))
-                .as("connections of %s to %s", client, name)
-                .isEqualTo(1);
-        return new SimPeerCache(server, client, this);
-    }
-
-    void closed(String client, SimPeerServer server) {
-        open.merge(client + " to " + server.name, -1, Integer::sum);
+    boolean isReachableFrom(String client) {
+        return !down && !cut.contains(client);
     }
 
     TurnScheduler scheduler() {
@@ -170,40 +144,39 @@ final class PeerSimulation {
 
     void tampered() {
         tampered++;
-        peerEventCounts.tampered++;
+        counts.tampered++;
     }
 
     /// Something happens to the network, and is over after a while.
     private void disturb() {
         turnScheduler.sleep(random.nextLong(60_000_000));
-        SimPeerServer server = servers.get(random.nextInt(servers.size()));
         String client = CLIENTS.get(random.nextInt(CLIENTS.size()));
         long lasts = random.nextLong(random.nextInt(4) == 0 ? 600_000_000 : 100_000_000);
-        peerEventCounts.outages++;
+        counts.outages++;
         switch (random.nextInt(4)) {
             case 0 -> {
-                turnScheduler.note(server.name + " is down");
-                server.down = true;
+                turnScheduler.note("the shared cache is down");
+                down = true;
                 turnScheduler.sleep(lasts);
-                server.down = false;
-                turnScheduler.note(server.name + " is up");
+                down = false;
+                turnScheduler.note("the shared cache is up");
             }
             case 1 -> {
-                turnScheduler.note(server.name + " has lost all it had");
-                server.store.drop(BlockGroup.namespace(SPACE));
+                turnScheduler.note("the shared cache has lost all it had");
+                shared.drop(SPACE);
             }
             default -> {
-                turnScheduler.note(client + " cannot reach " + server.name);
-                server.cut.add(client);
+                turnScheduler.note(client + " cannot reach the shared cache");
+                cut.add(client);
                 turnScheduler.sleep(lasts);
-                server.cut.clear();
-                turnScheduler.note("all can reach " + server.name);
+                cut.clear();
+                turnScheduler.note("all can reach the shared cache");
             }
         }
     }
 
     private void work(Client client, SplittableRandom own) {
-        PeeredKvCache cache = client.cache;
+        NearKvCache cache = client.cache;
         try {
             for (int i = 0; i < OPERATIONS; i++) {
                 turnScheduler.sleep(own.nextLong(40_000_000));
@@ -250,7 +223,7 @@ final class PeerSimulation {
             turnScheduler.note("dropped " + dropped);
             return true;
         } catch (UncheckedIOException unreached) {
-            peerEventCounts.notReached++;
+            counts.notReached++;
             turnScheduler.note("dropped here: " + unreached.getMessage());
             return false;
         }
@@ -267,8 +240,8 @@ final class PeerSimulation {
             for (int index = 0; index < ready; index++) {
                 BlockContent.of(chain.key(index)).requireEqual(table.segment(index));
             }
-            peerEventCounts.found += ready - first;
-            peerEventCounts.shorter += ready < chain.length() ? 1 : 0;
+            counts.found += ready - first;
+            counts.shorter += ready < chain.length() ? 1 : 0;
             turnScheduler.note("got " + first + ", then " + ready + " of " + chain.length());
             return ready;
         }
@@ -276,8 +249,8 @@ final class PeerSimulation {
 
     private void settle() {
         clients.forEach(client -> client.cache.awaitReplication());
-        PeeredKvCache one = clients.getFirst().cache;
-        PeeredKvCache two = clients.getLast().cache;
+        NearKvCache one = clients.getFirst().cache;
+        NearKvCache two = clients.getLast().cache;
         BlockChain fresh = chain(77, 130);
         retry("what one is given the other finds", () -> {
             drop(one, fresh, 0);
@@ -286,26 +259,22 @@ final class PeerSimulation {
             return get(two, fresh, TimeUnit.SECONDS.toNanos(5)) == fresh.length();
         });
         retry("a drop reaches all", () -> drop(one, fresh, 70));
-        assertThat(servers)
-                .allSatisfy(
-                        server -> assertThat(server.residentBlocks(fresh, 70)).isZero());
+        assertThat(shared.match(fresh).blocks()).isLessThanOrEqualTo(70);
         assertThat(one.match(fresh).blocks()).isEqualTo(70);
         turnScheduler.sleep(SETTLES); // questions that nobody waits for any more end
-        List<PeeredKvCache> caches = clients.stream().map(Client::cache).toList();
-        assertThat(caches.stream().mapToLong(PeeredKvCache::corruptCount).sum())
+        List<NearKvCache> caches = clients.stream().map(Client::cache).toList();
+        assertThat(caches.stream().mapToLong(NearKvCache::corruptCount).sum())
                 .as("blocks that came wrong and were thrown away")
                 .isEqualTo(tampered);
         caches.forEach(cache -> {
             assertThat(cache.stats().openTables()).isZero();
-            peerEventCounts.lost += cache.notReplicatedCount();
+            counts.lost += cache.notReplicatedCount();
         });
-        servers.forEach(server -> {
-            assertThat(server.store.stats().openTables()).isZero();
-            server.store.validate();
-        });
+        assertThat(shared.stats().openTables()).isZero();
+        shared.validate();
     }
 
-    /// Has it tried once more after a moment, as a peer is connected to when it is first wanted.
+    /// Has it tried once more after a moment, as a miss is remembered for that long.
     private void retry(String what, BooleanSupplier works) {
         for (int i = 0; !works.getAsBoolean(); i++) {
             assertThat(i).as(what).isLessThan(TRIES);
@@ -315,9 +284,6 @@ final class PeerSimulation {
 
     private void close() {
         clients.forEach(client -> client.cache.close());
-        assertThat(open.values())
-                .as("connections left")
-                .allSatisfy(count -> assertThat(count).isZero());
-        servers.forEach(SimPeerServer::close);
+        shared.close();
     }
 }

@@ -16,8 +16,7 @@ import io.kvcache.transport.client.RemoteKvCache;
 import io.kvcache.transport.client.RemoteKvCacheBuilder;
 import io.kvcache.transport.endpoint.Endpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
-import io.kvcache.transport.peer.PeerOptions;
-import io.kvcache.transport.peer.PeeredKvCache;
+import io.kvcache.transport.peer.NearKvCache;
 import java.io.UncheckedIOException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -37,14 +36,14 @@ import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
-/// One seed: two embedded stores over three servers, bad weather for a while, and what must hold then.
+/// One seed: two embedded stores over one server, bad weather for a while, and what must hold then.
 ///
 /// Every get ends by its deadline with a correct prefix, perhaps a shorter one. When the weather is over,
 /// what one store is given the other finds, and nothing is held that nobody holds.
-final class PeerNetworkSimulation {
+final class NearNetworkSimulation {
 
-    private static final Namespace SPACE = Namespace.of("peers", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
-    private static final List<String> SERVERS = List.of("a", "b", "c");
+    private static final Namespace SPACE = Namespace.of("near", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
+    private static final List<String> SERVERS = List.of("a");
     private static final List<String> CLIENTS = List.of("one", "two");
     private static final EndpointOptions OPTIONS = EndpointOptions.DEFAULTS
             .withMaxLease(Duration.ofMillis(600))
@@ -63,12 +62,12 @@ final class PeerNetworkSimulation {
     private final NetworkFaults networkFaults;
     private final SimNetwork network;
     private final Map<String, TieredKvCache> stores = new LinkedHashMap<>();
-    private final List<PeeredKvCache> caches = new ArrayList<>();
+    private final List<NearKvCache> caches = new ArrayList<>();
     private final LongAdder found = new LongAdder();
     private final Map<String, RemoteKvCache> connections = new ConcurrentSkipListMap<>();
     private final AtomicInteger opened = new AtomicInteger();
 
-    PeerNetworkSimulation(long seed, NetworkFaults.FaultCounts faultCounts) {
+    NearNetworkSimulation(long seed, NetworkFaults.FaultCounts faultCounts) {
         this.seed = seed;
         random = new SplittableRandom(~seed);
         networkFaults = new NetworkFaults(~seed, faultCounts);
@@ -84,7 +83,7 @@ final class PeerNetworkSimulation {
                 .build();
     }
 
-    /// Answers blocks that came from peers.
+    /// Answers blocks that came from the server.
     long run() throws Exception {
         ExecutorService threads = Executors.newFixedThreadPool(
                 CLIENTS.size(), Thread.ofPlatform().daemon().name("store-", 0).factory());
@@ -96,7 +95,7 @@ final class PeerNetworkSimulation {
             CLIENTS.forEach(client -> caches.add(open(client)));
             networkFaults.begin();
             List<Future<?>> running = new ArrayList<>();
-            for (PeeredKvCache cache : caches) {
+            for (NearKvCache cache : caches) {
                 SplittableRandom own = random.split();
                 running.add(threads.submit(() -> work(cache, own)));
             }
@@ -104,16 +103,13 @@ final class PeerNetworkSimulation {
                     new FaultInjector(network, networkFaults, random.split(), CLIENTS, SERVERS, this::serve);
             faultInjector.injectUntilDone(running, PATIENCE.multipliedBy(3).toNanos());
             settle();
-            return caches.stream()
-                    .flatMap(cache -> cache.peerStats().stream())
-                    .mapToLong(peer -> peer.found())
-                    .sum();
+            return caches.stream().mapToLong(NearKvCache::fetchedCount).sum();
         } catch (Exception | AssertionError failed) {
-            FailureReport.print("peers, seed " + seed, failed, states(), networkFaults.journal());
+            FailureReport.print("near, seed " + seed, failed, states(), networkFaults.journal());
             throw failed;
         } finally {
             threads.shutdownNow();
-            caches.forEach(PeeredKvCache::close);
+            caches.forEach(NearKvCache::close);
             network.close();
             stores.values().forEach(TieredKvCache::close);
         }
@@ -129,15 +125,8 @@ final class PeerNetworkSimulation {
         }
     }
 
-    private PeeredKvCache open(String client) {
-        PeeredKvCache cache = PeeredKvCache.over(
-                store(),
-                SERVERS,
-                PeerOptions.DEFAULTS
-                        .withReplicas(1 + random.nextInt(2))
-                        .withMissTtl(Duration.ofMillis(5))
-                        .withMaxBackoff(Duration.ofMillis(200)),
-                server -> connect(client, server));
+    private NearKvCache open(String client) {
+        NearKvCache cache = NearKvCache.over(store(), connect(client, SERVERS.getFirst()));
         cache.register(SPACE);
         return cache;
     }
@@ -156,7 +145,7 @@ final class PeerNetworkSimulation {
         return cache;
     }
 
-    private void work(PeeredKvCache cache, SplittableRandom own) {
+    private void work(NearKvCache cache, SplittableRandom own) {
         for (int i = 0; i < OPERATIONS; i++) {
             int chain = own.nextInt(CHAINS);
             int blocks = 1 + own.nextInt(BLOCKS);
@@ -229,7 +218,7 @@ final class PeerNetworkSimulation {
             }
             return came;
         });
-        caches.forEach(PeeredKvCache::awaitReplication);
+        caches.forEach(NearKvCache::awaitReplication);
         await(
                 "nothing is held here",
                 () -> caches.stream().allMatch(cache -> cache.stats().openTables() == 0));
@@ -245,8 +234,8 @@ final class PeerNetworkSimulation {
         Map<String, Supplier<Object>> states = new LinkedHashMap<>();
         caches.forEach(cache -> states.put(
                 "store " + CLIENTS.get(states.size()),
-                () -> cache.peerStats() + ", not given " + cache.notReplicatedCount() + ", corrupt "
-                        + cache.corruptCount() + ", " + cache.stats()));
+                () -> "not replicated " + cache.notReplicatedCount() + ", corrupt " + cache.corruptCount() + ", "
+                        + cache.stats()));
         connections.forEach((name, cache) -> states.put(name, cache::remoteStats));
         stores.forEach((name, store) -> states.put("server " + name, () -> {
             Endpoint endpoint = network.endpoint(name);

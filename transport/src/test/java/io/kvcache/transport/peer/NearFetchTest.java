@@ -11,15 +11,11 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.cluster.BlockGroup;
-import io.kvcache.transport.peer.PeerStore.SingleFlight;
-import io.kvcache.transport.peer.PeeredKvCache.PeerThreads;
+import io.kvcache.transport.peer.BlockFetcher.SingleFlight;
 import java.time.Duration;
-import java.util.List;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
@@ -28,9 +24,9 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What happens while a peer is asked, one thing after the other.
+/// What happens while the cache below is asked, one thing after the other.
 @Timeout(180)
-final class GatedPeerCacheTest {
+final class NearFetchTest {
 
     private static final Namespace SPACE = Namespace.of("held", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
     private static final long WAIT = TimeUnit.SECONDS.toNanos(60);
@@ -38,16 +34,12 @@ final class GatedPeerCacheTest {
 
     private final TieredKvCache far = store();
     private final TieredKvCache near = store();
-    private final GatedPeerCache peer = new GatedPeerCache(far);
+    private final GatedKvCache below = new GatedKvCache(far);
 
     /// Has a permit for each who begins to wait for another's answer.
     private final Semaphore waits = new Semaphore(0);
 
-    private final PeeredKvCache cache = PeeredKvCache.over(
-            near,
-            List.of("far"),
-            PeerOptions.DEFAULTS.withReplicate(false).withMissTtl(Duration.ofMinutes(10)),
-            new PeeredKvCache.Dependencies(name -> peer, threads()));
+    private final NearKvCache cache = NearKvCache.over(near, below, dependencies());
 
     private static TieredKvCache store() {
         return TieredKvCache.builder()
@@ -58,7 +50,7 @@ final class GatedPeerCacheTest {
     }
 
     /// Two fetch at a time, by the machine's clock.
-    private PeerThreads threads() {
+    private NearKvCache.Dependencies dependencies() {
         PeerClock clock = new PeerClock() {
             @Override
             public long nanos() {
@@ -78,19 +70,14 @@ final class GatedPeerCacheTest {
                 PeerClock.MACHINE.wake(monitor);
             }
         };
-        return new PeerThreads(
-                Executors.newFixedThreadPool(2),
-                Executors.newCachedThreadPool(),
-                Executors.newCachedThreadPool(),
-                clock);
+        return new NearKvCache.Dependencies(Executors.newFixedThreadPool(2), null, clock, Duration.ofMinutes(10));
     }
 
     @AfterEach
     void close() {
-        peer.answer();
-        cache.close();
+        below.answer();
         assertThat(far.stats().openTables()).isZero();
-        far.close();
+        cache.close();
     }
 
     private static BlockChain chain(int seed) {
@@ -99,41 +86,28 @@ final class GatedPeerCacheTest {
                 IntStream.range(0, 16 * BLOCKS).map(i -> seed * 1_000_000 + i).toArray());
     }
 
-    /// A peer that has a chain, in groups, and is connected.
+    /// A chain that the cache below has.
     private BlockChain had(int seed) {
         cache.register(SPACE);
         BlockChain chain = chain(seed);
-        for (int at = 0; at < BLOCKS; at = BlockGroup.end(chain, at)) {
-            BlockChain group = BlockGroup.of(chain, at).chain();
-            far.register(group.namespace());
-            for (int index = 0; index < group.length(); index++) {
-                try (BlockWriter writer = far.put(group, index, 0, KvCache.NO_WAIT)) {
-                    assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
-                    writer.seal();
-                }
+        for (int index = 0; index < chain.length(); index++) {
+            try (BlockWriter writer = far.put(chain, index, 0, KvCache.NO_WAIT)) {
+                assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
+                writer.seal();
             }
         }
         return chain;
-    }
-
-    private void connected() {
-        long start = System.nanoTime();
-        while (!cache.peerStats().getFirst().reachable()) {
-            assertThat(System.nanoTime() - start).as("connecting").isLessThan(WAIT);
-            LockSupport.parkNanos(TimeUnit.MICROSECONDS.toNanos(200));
-        }
     }
 
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
     void givenBlocksOnTheirWay_whenTheyAreDropped_thenTheyDoNotComeBack(boolean wholeNamespace) throws Exception {
         BlockChain chain = had(1);
-        connected();
         Consumer<BlockChain> drop = wholeNamespace ? of -> cache.drop(of.namespace()) : of -> cache.drop(of, 0);
         try (BlockTable table = cache.acquire(chain, 0, Duration.ofNanos(WAIT))) {
-            peer.awaitQuestion();
+            below.awaitRequest();
             drop.accept(chain);
-            peer.answer();
+            below.answer();
             assertThat(table.await(BLOCKS, Duration.ofNanos(WAIT))).isZero();
         }
         assertThat(near.match(chain).blocks()).as("what was dropped").isZero();
@@ -149,11 +123,10 @@ final class GatedPeerCacheTest {
     @Test
     void givenBlocksOnTheirWay_whenOthersAreDropped_thenTheyCome() throws Exception {
         BlockChain chain = had(1);
-        connected();
         try (BlockTable table = cache.acquire(chain, 0, Duration.ofNanos(WAIT))) {
-            peer.awaitQuestion();
+            below.awaitRequest();
             cache.drop(had(2), 0);
-            peer.answer();
+            below.answer();
             assertThat(table.await(BLOCKS, Duration.ofNanos(WAIT))).isEqualTo(BLOCKS);
         }
     }
@@ -161,34 +134,32 @@ final class GatedPeerCacheTest {
     @Test
     void givenTwoWhoWantWhatNobodyHas_whenOneHasBeenTold_thenTheOtherDoesNotAsk() throws Exception {
         cache.register(SPACE);
-        connected();
         try (BlockTable first = cache.acquire(chain(9), 0, Duration.ofNanos(WAIT))) {
-            peer.awaitQuestion();
+            below.awaitRequest();
             try (BlockTable second = cache.acquire(chain(9), 0, Duration.ofNanos(WAIT))) {
                 assertThat(waits.tryAcquire(60, TimeUnit.SECONDS)).isTrue();
-                peer.answer();
+                below.answer();
                 assertThat(first.await(1, Duration.ofNanos(WAIT))).isZero();
                 assertThat(second.await(1, Duration.ofNanos(WAIT))).isZero();
             }
         }
-        assertThat(peer.questions()).isEqualTo(1);
+        assertThat(below.requests()).isEqualTo(1);
     }
 
     @Test
     void givenFetchesThatAllWait_whenTheTimeOfAnotherIsOver_thenItsTableEnds() throws Exception {
         BlockChain chain = had(1);
-        connected();
         try (BlockTable first = cache.acquire(had(2), 0, Duration.ofNanos(WAIT));
                 BlockTable second = cache.acquire(had(3), 0, Duration.ofNanos(WAIT))) {
-            peer.awaitQuestion();
-            peer.awaitQuestion();
+            below.awaitRequest();
+            below.awaitRequest();
             try (BlockTable third = cache.acquire(chain, 0, Duration.ofMillis(20))) {
                 int ready =
                         third.onReady(1, Runnable::run).toCompletableFuture().get(30, TimeUnit.SECONDS);
                 assertThat(ready).isZero();
                 assertThat(third.endBlock()).isZero();
             }
-            peer.answer();
+            below.answer();
             assertThat(first.await(BLOCKS, Duration.ofNanos(WAIT))).isEqualTo(BLOCKS);
             assertThat(second.await(BLOCKS, Duration.ofNanos(WAIT))).isEqualTo(BLOCKS);
         }

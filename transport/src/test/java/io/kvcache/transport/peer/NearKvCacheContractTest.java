@@ -1,7 +1,5 @@
 package io.kvcache.transport.peer;
 
-import static org.assertj.core.api.Assertions.assertThat;
-
 import io.kvcache.core.KvCache;
 import io.kvcache.core.contract.ArgumentContract;
 import io.kvcache.core.contract.BlockContract;
@@ -27,19 +25,16 @@ import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
-import java.util.List;
-import java.util.concurrent.TimeUnit;
+import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Tag;
 
-/// An embedded store over one peer, which it asks and is not given anything by: what a store does alone.
+/// An embedded store over one server, which it asks and gives nothing to: what a store does alone.
 @Tag(KvCacheContract.CARRIER)
-final class PeeredKvCacheContractTest {
+final class NearKvCacheContractTest {
 
     private static final Duration PATIENCE = Duration.ofSeconds(60);
-    private static final long LOOK_NANOS = TimeUnit.MICROSECONDS.toNanos(200);
 
     private static CacheUnderTest open(CacheSetup setup) {
         AtomicLong now = new AtomicLong();
@@ -60,16 +55,16 @@ final class PeeredKvCacheContractTest {
         try {
             TcpEndpoint endpoint = TcpEndpoint.open(
                     peer, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
-            PeeredKvCache cache = PeeredKvCache.over(
+            NearKvCache cache = NearKvCache.over(
                     store,
-                    List.of("127.0.0.1:" + endpoint.address().getPort()),
-                    PeerOptions.DEFAULTS.withReplicate(false),
-                    name -> RemoteKvCache.builder(name).requestTimeout(PATIENCE).connect());
-            long start = System.nanoTime();
-            while (!cache.peerStats().getFirst().reachable()) {
-                assertThat(System.nanoTime() - start).as("connecting").isLessThan(PATIENCE.toNanos());
-                LockSupport.parkNanos(LOOK_NANOS);
-            }
+                    RemoteKvCache.builder("127.0.0.1:" + endpoint.address().getPort())
+                            .requestTimeout(PATIENCE)
+                            .connect(),
+                    new NearKvCache.Dependencies(
+                            Executors.newFixedThreadPool(BlockFetcher.THREADS),
+                            null,
+                            PeerClock.MACHINE,
+                            BlockFetcher.MISS_TTL));
             return new Subject(cache, store, endpoint, peer, setup, now);
         } catch (IOException e) {
             throw new UncheckedIOException(e);
@@ -77,7 +72,7 @@ final class PeeredKvCacheContractTest {
     }
 
     private record Subject(
-            PeeredKvCache cache,
+            NearKvCache cache,
             TieredKvCache store,
             TcpEndpoint endpoint,
             TieredKvCache peer,
@@ -127,70 +122,70 @@ final class PeeredKvCacheContractTest {
     @Nested
     final class Blocks extends BlockContract {
         Blocks() {
-            super(PeeredKvCacheContractTest::open);
+            super(NearKvCacheContractTest::open);
         }
     }
 
     @Nested
     final class BlockWriters extends BlockWriterContract {
         BlockWriters() {
-            super(PeeredKvCacheContractTest::open);
+            super(NearKvCacheContractTest::open);
         }
     }
 
     @Nested
     final class LocalObjects extends LocalObjectContract {
         LocalObjects() {
-            super(PeeredKvCacheContractTest::open);
+            super(NearKvCacheContractTest::open);
         }
     }
 
     @Nested
     final class Objects extends ObjectContract {
         Objects() {
-            super(PeeredKvCacheContractTest::open);
+            super(NearKvCacheContractTest::open);
         }
     }
 
     @Nested
     final class Refusals extends ArgumentContract {
         Refusals() {
-            super(PeeredKvCacheContractTest::open);
+            super(NearKvCacheContractTest::open);
         }
     }
 
     @Nested
     final class Capacity extends CapacityContract {
         Capacity() {
-            super(PeeredKvCacheContractTest::open);
+            super(NearKvCacheContractTest::open);
         }
     }
 
     @Nested
     final class Hints extends HintContract {
         Hints() {
-            super(PeeredKvCacheContractTest::open);
+            super(NearKvCacheContractTest::open);
         }
     }
 
     @Nested
     final class Events extends EventContract {
         Events() {
-            super(PeeredKvCacheContractTest::open);
+            super(NearKvCacheContractTest::open);
         }
     }
 
     @Nested
     final class Lifecycle extends LifecycleContract {
         Lifecycle() {
-            super(PeeredKvCacheContractTest::open);
+            super(NearKvCacheContractTest::open);
         }
     }
 
     @Nested
     final class Concurrency extends ConcurrencyContract {
         Concurrency() {
-            super(PeeredKvCacheContractTest::open);
+            super(NearKvCacheContractTest::open);
         }
     }
 }

@@ -11,23 +11,20 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 
-/// Blocks of a [SimPeerServer] as they come: each at a moment of its own, perhaps not all, and seldom a wrong
+/// Blocks of a [SimSharedCache] as they come: each at a moment of its own, perhaps not all, and seldom a wrong
 /// one.
-final class SimPeerTable extends ForwardingBlockTable {
+final class SimSharedTable extends ForwardingBlockTable {
 
     private final TurnScheduler turnScheduler;
-    private final PeerSimulation play;
-    private final Runnable broken;
+    private final NearSimulation play;
     private final long[] arrives;
     private final int wrong;
     private final int comes;
     private boolean told;
 
-    /// @param broken told once when what is missing will not come
-    SimPeerTable(BlockTable table, PeerSimulation play, SplittableRandom random, Runnable broken) {
+    SimSharedTable(BlockTable table, NearSimulation play, SplittableRandom random) {
         super(table);
         this.play = play;
-        this.broken = broken;
         turnScheduler = play.scheduler();
         int ready = table.readyBlocks();
         boolean fair = play.isFaultFree() || ready == 0;
@@ -68,7 +65,6 @@ final class SimPeerTable extends ForwardingBlockTable {
         }
         if (blocks > comes && comes < delegate().readyBlocks() && !told) {
             told = true;
-            broken.run();
         }
         return readyEnd();
     }
