@@ -70,14 +70,14 @@ public final class HostStore implements AutoCloseable {
     final DiskUsageTable disks;
     final WriteBackQueue writeBackQueue;
     final RecordStates recordStates;
-    private final StoreEvents storeEvents;
-    private final SlotAllocator slotAllocator;
-    private final RecordLookup lookup;
+    final StoreEvents storeEvents;
+    final SlotAllocator slotAllocator;
+    final RecordLookup lookup;
     private final TierPort tierPort;
     private final NamespaceScan namespaceScan;
     private final PrefixScan prefixScan;
     private final HintApplier hintApplier;
-    private final ReentrantLock lock;
+    final ReentrantLock lock;
 
     /// Reserves the memory of a store.
     ///
@@ -103,28 +103,14 @@ public final class HostStore implements AutoCloseable {
         writeBackQueue = new WriteBackQueue(
                 pool, tree, new WriteAdmission(pool, objectLinks, namespaceRegistry, policies.state()));
         storeEvents = new StoreEvents(pool, namespaceRegistry, events, lock);
-        recordStates = new RecordStates(
-                tree, slabs, namespaceRegistry, policies, shares, objectLinks, disks, writeBackQueue, storeEvents);
-        slotAllocator = new SlotAllocator(
-                tree, slabs, namespaceRegistry, policies, shares, objectLinks, disks, writeBackQueue, recordStates);
-        lookup = new RecordLookup(tree, slabs, namespaceRegistry, recordStates, writeBackQueue, lock);
-        tierPort = new TierPort(
-                tree, slabs, policies, namespaceRegistry, disks, writeBackQueue, recordStates, slotAllocator, lock);
-        namespaceScan = new NamespaceScan(
-                tree, namespaceRegistry, disks, writeBackQueue.tombstones(), recordStates, lookup, lock);
-        prefixScan = new PrefixScan(tree, recordStates, lookup, lock);
-        hintApplier = new HintApplier(
-                tree,
-                slabs,
-                namespaceRegistry,
-                policies,
-                shares,
-                disks,
-                writeBackQueue,
-                recordStates,
-                slotAllocator,
-                lookup,
-                lock);
+        // Each of these takes what stands above it.
+        recordStates = new RecordStates(this);
+        slotAllocator = new SlotAllocator(this);
+        lookup = new RecordLookup(this);
+        tierPort = new TierPort(this);
+        namespaceScan = new NamespaceScan(this);
+        prefixScan = new PrefixScan(this);
+        hintApplier = new HintApplier(this);
     }
 
     private HostMemory reserveRecords(HostMemorySource memory, int records) {

@@ -44,22 +44,15 @@ final class NamespaceScan {
     private final RecordLookup lookup;
     private final ReentrantLock lock;
 
-    NamespaceScan(
-            BlockTree tree,
-            NamespaceRegistry namespaceRegistry,
-            DiskUsageTable disks,
-            PendingTombstones tombstones,
-            RecordStates recordStates,
-            RecordLookup lookup,
-            ReentrantLock lock) {
-        pool = tree.pool();
-        this.tree = tree;
-        this.namespaceRegistry = namespaceRegistry;
-        this.disks = disks;
-        this.tombstones = tombstones;
-        this.recordStates = recordStates;
-        this.lookup = lookup;
-        this.lock = lock;
+    NamespaceScan(HostStore store) {
+        pool = store.pool;
+        tree = store.tree;
+        namespaceRegistry = store.namespaceRegistry;
+        disks = store.disks;
+        recordStates = store.recordStates;
+        lookup = store.lookup;
+        lock = store.lock;
+        tombstones = store.writeBackQueue.tombstones();
     }
 
     /// Drops a record and all below it.

@@ -46,12 +46,12 @@ public final class PrefixScan {
     private final RecordLookup lookup;
     private final ReentrantLock lock;
 
-    PrefixScan(BlockTree tree, RecordStates recordStates, RecordLookup lookup, ReentrantLock lock) {
-        pool = tree.pool();
-        this.tree = tree;
-        this.recordStates = recordStates;
-        this.lookup = lookup;
-        this.lock = lock;
+    PrefixScan(HostStore store) {
+        pool = store.pool;
+        tree = store.tree;
+        recordStates = store.recordStates;
+        lookup = store.lookup;
+        lock = store.lock;
     }
 
     /// A run of blocks without a branch, and all below it.

@@ -45,20 +45,14 @@ public final class RecordLookup {
     /// under the lock, read by anyone.
     private boolean countsPaths = true;
 
-    RecordLookup(
-            BlockTree tree,
-            SlabPool slabs,
-            NamespaceRegistry namespaceRegistry,
-            RecordStates recordStates,
-            WriteBackQueue writeBackQueue,
-            ReentrantLock lock) {
-        pool = tree.pool();
-        this.tree = tree;
-        this.slabs = slabs;
-        this.namespaceRegistry = namespaceRegistry;
-        this.recordStates = recordStates;
-        this.writeBackQueue = writeBackQueue;
-        this.lock = lock;
+    RecordLookup(HostStore store) {
+        pool = store.pool;
+        tree = store.tree;
+        slabs = store.slabs;
+        namespaceRegistry = store.namespaceRegistry;
+        recordStates = store.recordStates;
+        writeBackQueue = store.writeBackQueue;
+        lock = store.lock;
     }
 
     /// The entry of a registered namespace.

@@ -8,7 +8,6 @@ import io.kvcache.core.event.TierKind;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
-import io.kvcache.core.store.HintApplier.PrefetchTracker;
 import io.kvcache.core.store.MemoryShares.SlotClassPolicies;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.TierRecovery.RecoveryExclusions;
@@ -51,26 +50,17 @@ final class RecordStates {
     private final PrefetchTracker prefetchTracker;
     private final ExpiredBlocks expiredBlocks;
 
-    RecordStates(
-            BlockTree tree,
-            SlabPool slabs,
-            NamespaceRegistry namespaceRegistry,
-            SlotClassPolicies policies,
-            MemoryShares shares,
-            ObjectLinks objectLinks,
-            DiskUsageTable disks,
-            WriteBackQueue writeBackQueue,
-            StoreEvents storeEvents) {
-        pool = tree.pool();
-        this.tree = tree;
-        this.slabs = slabs;
-        this.namespaceRegistry = namespaceRegistry;
-        this.policies = policies;
-        this.shares = shares;
-        this.objectLinks = objectLinks;
-        this.disks = disks;
-        this.writeBackQueue = writeBackQueue;
-        this.storeEvents = storeEvents;
+    RecordStates(HostStore store) {
+        pool = store.pool;
+        tree = store.tree;
+        slabs = store.slabs;
+        namespaceRegistry = store.namespaceRegistry;
+        policies = store.policies;
+        shares = store.shares;
+        objectLinks = store.objectLinks;
+        disks = store.disks;
+        writeBackQueue = store.writeBackQueue;
+        storeEvents = store.storeEvents;
         prefetchTracker = new PrefetchTracker(pool, shares);
         expiredBlocks = new ExpiredBlocks(pool, tree);
     }

@@ -95,26 +95,17 @@ final class SlotAllocator {
     private int clearsToSkip;
     private long slabMoves;
 
-    SlotAllocator(
-            BlockTree tree,
-            SlabPool slabs,
-            NamespaceRegistry namespaceRegistry,
-            SlotClassPolicies policies,
-            MemoryShares shares,
-            ObjectLinks objectLinks,
-            DiskUsageTable disks,
-            WriteBackQueue writeBackQueue,
-            RecordStates recordStates) {
-        pool = tree.pool();
-        this.tree = tree;
-        this.slabs = slabs;
-        this.policies = policies;
-        this.shares = shares;
-        this.writeBackQueue = writeBackQueue;
-        this.recordStates = recordStates;
-        this.namespaceRegistry = namespaceRegistry;
-        this.objectLinks = objectLinks;
-        this.disks = disks;
+    SlotAllocator(HostStore store) {
+        pool = store.pool;
+        tree = store.tree;
+        slabs = store.slabs;
+        policies = store.policies;
+        shares = store.shares;
+        writeBackQueue = store.writeBackQueue;
+        recordStates = store.recordStates;
+        namespaceRegistry = store.namespaceRegistry;
+        objectLinks = store.objectLinks;
+        disks = store.disks;
         noveltyClassifier = new NoveltyClassifier(pool, policies, shares);
         objectClasses = new SlotClass[] {
             slabs.classOf(SlotClass.OBJECT_LARGE_BYTES),

@@ -62,29 +62,20 @@ public final class TierPort {
     private final ReclaimSelector reclaimSelector;
     private final ReentrantLock lock;
 
-    TierPort(
-            BlockTree tree,
-            SlabPool slabs,
-            SlotClassPolicies policies,
-            NamespaceRegistry namespaceRegistry,
-            DiskUsageTable disks,
-            WriteBackQueue writeBackQueue,
-            RecordStates recordStates,
-            SlotAllocator slotAllocator,
-            ReentrantLock lock) {
-        pool = tree.pool();
-        this.tree = tree;
-        this.policies = policies;
-        this.namespaceRegistry = namespaceRegistry;
-        this.disks = disks;
-        this.writeBackQueue = writeBackQueue;
-        this.recordStates = recordStates;
-        this.slotAllocator = slotAllocator;
-        this.lock = lock;
-        tierRecovery = new TierRecovery(tree, disks, writeBackQueue, recordStates);
-        writeCompletions = new WriteCompletions(tree, writeBackQueue, recordStates);
+    TierPort(HostStore store) {
+        pool = store.pool;
+        tree = store.tree;
+        policies = store.policies;
+        namespaceRegistry = store.namespaceRegistry;
+        disks = store.disks;
+        writeBackQueue = store.writeBackQueue;
+        recordStates = store.recordStates;
+        slotAllocator = store.slotAllocator;
+        lock = store.lock;
+        tierRecovery = new TierRecovery(store);
+        writeCompletions = new WriteCompletions(store);
         reclaimSelector = new ReclaimSelector(recordStates, lock);
-        views = new TierBlocks(pool, slabs);
+        views = new TierBlocks(pool, store.slabs);
     }
 
     /// Returns whether there is a disk to write to. Disks are opened before anything is put.
@@ -648,11 +639,11 @@ public final class TierPort {
         /// A write that has ended.
         private record Completion(int record, int disk, long address) {}
 
-        WriteCompletions(BlockTree tree, WriteBackQueue writeBackQueue, RecordStates recordStates) {
-            pool = tree.pool();
-            this.tree = tree;
-            this.writeBackQueue = writeBackQueue;
-            this.recordStates = recordStates;
+        WriteCompletions(HostStore store) {
+            pool = store.pool;
+            tree = store.tree;
+            writeBackQueue = store.writeBackQueue;
+            recordStates = store.recordStates;
         }
 
         /// @param address or -1 when nothing was written

@@ -45,12 +45,12 @@ final class TierRecovery {
     private long noRecord;
     private long orphans;
 
-    TierRecovery(BlockTree tree, DiskUsageTable disks, WriteBackQueue writeBackQueue, RecordStates recordStates) {
-        pool = tree.pool();
-        this.tree = tree;
-        this.disks = disks;
-        this.writeBackQueue = writeBackQueue;
-        this.recordStates = recordStates;
+    TierRecovery(HostStore store) {
+        pool = store.pool;
+        tree = store.tree;
+        disks = store.disks;
+        writeBackQueue = store.writeBackQueue;
+        recordStates = store.recordStates;
         recoveryExclusions = recordStates.exclusions();
     }
 
