@@ -70,8 +70,11 @@ final class BlockWrites {
     }
 
     private PutReservation reserve(NamespaceEntry entry, BlockChain chain, int index, long timeoutNanos) {
-        PutReservation putReservation =
-                roomWaiter.reserve(timeoutNanos, sparing -> store.reserve(entry, chain, index, sparing));
+        RoomWaiter.Wait wait = roomWaiter.begin(timeoutNanos);
+        PutReservation putReservation;
+        do {
+            putReservation = store.reserve(entry, chain, index, wait.isSparing());
+        } while (wait.repeats(putReservation));
         if (storeContext.tierScheduler() != null && putReservation.outcome() == PutOutcome.RESERVED && index > 0) {
             diskLoader.loadParents(chain, index, putReservation.record());
         }
@@ -86,8 +89,11 @@ final class BlockWrites {
                 key.toBlockKey(namespace), parent == null ? null : parent.toBlockKey(namespace), key.low64());
         OpenHandle openHandle = storeContext.openHandles().acquire(namespace);
         try {
-            PutReservation putReservation =
-                    roomWaiter.reserve(timeoutNanos, sparing -> store.reserve(entry, block, sparing));
+            RoomWaiter.Wait wait = roomWaiter.begin(timeoutNanos);
+            PutReservation putReservation;
+            do {
+                putReservation = store.reserve(entry, block, wait.isSparing());
+            } while (wait.repeats(putReservation));
             loadParents(namespace, block, putReservation);
             if (putReservation.outcome() == PutOutcome.RESERVED) {
                 listeners.onPut(namespace, block.key(), block.parent(), entry.blockBytes(), false);

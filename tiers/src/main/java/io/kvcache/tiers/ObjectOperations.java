@@ -84,8 +84,11 @@ final class ObjectOperations {
                 EngineValueKey.hashIn(namespace, key));
         OpenHandle openHandle = storeContext.openHandles().acquire(namespace);
         try {
-            PutReservation putReservation =
-                    roomWaiter.reserve(timeoutNanos, sparing -> store.reserveObject(entry, object, sparing));
+            RoomWaiter.Wait wait = roomWaiter.begin(timeoutNanos);
+            PutReservation putReservation;
+            do {
+                putReservation = store.reserveObject(entry, object, wait.isSparing());
+            } while (wait.repeats(putReservation));
             if (putReservation.outcome() == PutOutcome.RESERVED) {
                 listeners.onPut(namespace, object.key(), object.after(), object.bytes(), putReservation.replaces());
             }
@@ -117,8 +120,11 @@ final class ObjectOperations {
         long engineHash = EngineValueKey.hashIn(namespace, key);
         OpenHandle openHandle = storeContext.openHandles().acquire(namespace);
         try {
-            PutReservation stored =
-                    roomWaiter.reserve(timeoutNanos, _ -> store.storeObject(entry, name, object, engineHash));
+            RoomWaiter.Wait wait = roomWaiter.begin(timeoutNanos);
+            PutReservation stored;
+            do {
+                stored = store.storeObject(entry, name, object, engineHash);
+            } while (wait.repeats(stored));
             if (stored.outcome() != PutOutcome.RESERVED) {
                 return false;
             }

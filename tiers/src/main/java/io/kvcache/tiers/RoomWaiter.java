@@ -7,7 +7,17 @@ import io.kvcache.core.time.Clock;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/// Waits for room while everything is pinned: asks again at growing intervals, no longer than the time-out.
+/// Waits for room while everything is pinned, or waits to be written to disk: the caller asks the store again at
+/// growing
+/// intervals, no longer than its timeout.
+///
+/// ```java
+/// RoomWaiter.Wait wait = roomWaiter.begin(timeoutNanos);
+/// PutReservation room;
+/// do {
+///     room = store.reserve(entry, chain, index, wait.isSparing());
+/// } while (wait.repeats(room));
+/// ```
 ///
 /// Unpinning takes no lock and wakes no thread, which keeps it at some nanoseconds; a wait for room is rare and
 /// costs a millisecond more instead.
@@ -41,61 +51,79 @@ final class RoomWaiter {
         this.pins = pins;
     }
 
-    /// Asks for room.
-    @FunctionalInterface
-    interface Attempt {
-        /// Reserves, or answers why not.
-        ///
-        /// @param keepUnwritten whether what waits to be written to disk is to stay where it is
-        PutReservation reserve(boolean keepUnwritten);
+    /// Begins a request for room.
+    ///
+    /// @param timeoutNanos how long it may wait
+    Wait begin(long timeoutNanos) {
+        releaseExpired();
+        return new Wait(timeoutNanos);
     }
 
-    /// Asks for room until there is some; while blocks wait to be written to disk, waits for them rather
-    /// than evict them unwritten, but not for long. An interrupt ends the wait, as no pause would take any
-    /// time from then on.
-    PutReservation reserve(long timeoutNanos, Attempt attempt) {
-        long start = clock.nanos();
-        PutReservation spared = poll(Math.min(timeoutNanos, MAX_WAIT_FOR_WRITES_NANOS), attempt, true);
-        boolean ended = timeoutNanos > 0 && Thread.currentThread().isInterrupted();
-        PutReservation answer =
-                spared.outcome() == PutOutcome.NO_ROOM && !ended // a put that was sent away evicts nothing any more
-                        ? poll(remainingNanos(start, timeoutNanos), attempt, false)
-                        : spared;
-        if (answer.outcome() == PutOutcome.NO_ROOM) {
-            onRefused.run();
-        }
-        return answer;
-    }
-
-    private PutReservation poll(long timeoutNanos, Attempt attempt, boolean keepUnwritten) {
-        PutReservation answer = ask(attempt, keepUnwritten);
-        if (answer.outcome() != PutOutcome.NO_ROOM || timeoutNanos == 0) {
-            return answer;
-        }
-        long start = clock.nanos();
-        Backoff pause = new Backoff(INITIAL_PAUSE_NANOS, MAX_PAUSE_NANOS);
-        long left = timeoutNanos;
-        while (answer.outcome() == PutOutcome.NO_ROOM
-                && left > 0
-                && !Thread.currentThread().isInterrupted()) {
-            clock.sleep(Math.min(pause.nextNanos(), left));
-            answer = ask(attempt, keepUnwritten);
-            left = timeoutNanos - (clock.nanos() - start);
-        }
-        return answer;
-    }
-
-    /// Asks once, after what is over by its time was let go, and once more without the pins whose time is over.
-    private PutReservation ask(Attempt attempt, boolean keepUnwritten) {
+    private void releaseExpired() {
         if (ttlQueue != null) {
             ttlQueue.releaseExpired();
         }
-        PutReservation answer = attempt.reserve(keepUnwritten);
-        if (answer.outcome() != PutOutcome.NO_ROOM || pins == null) {
-            return answer;
+    }
+
+    /// One request for room.
+    ///
+    /// **Threads.** The caller's alone.
+    final class Wait {
+
+        private final long timeoutNanos;
+        private final long start = clock.nanos();
+        private boolean sparing;
+        private boolean hasReleasedPins;
+        private @Nullable Backoff pause;
+
+        private Wait(long timeoutNanos) {
+            this.timeoutNanos = timeoutNanos;
+            sparing = timeoutNanos > 0;
         }
-        pins.releaseExpired();
-        return attempt.reserve(keepUnwritten);
+
+        /// Returns whether the next attempt leaves what waits to be written to disk where it is, rather answering
+        /// NO_ROOM: while the caller can wait for the writes, but not for long.
+        boolean isSparing() {
+            return sparing;
+        }
+
+        /// Returns whether the caller is to ask again, after a pause. An interrupt ends the wait, as no pause would
+        /// take
+        /// any time from then on; a put that was sent away evicts nothing any more.
+        ///
+        /// @param room what the store has answered
+        boolean repeats(PutReservation room) {
+            if (room.outcome() != PutOutcome.NO_ROOM) {
+                return false;
+            }
+            if (pins != null && !hasReleasedPins) {
+                pins.releaseExpired();
+                hasReleasedPins = true;
+                return true;
+            }
+            hasReleasedPins = false;
+            if (timeoutNanos == 0 || Thread.currentThread().isInterrupted() || !pause()) {
+                onRefused.run();
+                return false;
+            }
+            releaseExpired();
+            return true;
+        }
+
+        /// @return false when the time is over
+        private boolean pause() {
+            long limit = sparing ? Math.min(timeoutNanos, MAX_WAIT_FOR_WRITES_NANOS) : timeoutNanos;
+            long left = limit - (clock.nanos() - start);
+            if (left > 0) {
+                pause = pause == null ? new Backoff(INITIAL_PAUSE_NANOS, MAX_PAUSE_NANOS) : pause;
+                clock.sleep(Math.min(pause.nextNanos(), left));
+                return true;
+            }
+            boolean wasSparing = sparing;
+            sparing = false;
+            pause = null;
+            return wasSparing;
+        }
     }
 
     long nanos() {

@@ -19,16 +19,21 @@ final class RoomWaiterTest {
 
     private int refusals;
 
-    private PutReservation none(boolean sparing) {
-        attempts.add(sparing);
-        return new PutReservation(PutOutcome.NO_ROOM, -1);
+    private PutReservation reserve(long timeoutNanos, int refusedAttempts) {
+        RoomWaiter.Wait wait = new RoomWaiter(SystemClock.INSTANCE, () -> refusals++).begin(timeoutNanos);
+        PutReservation room;
+        do {
+            attempts.add(wait.isSparing());
+            room = new PutReservation(attempts.size() > refusedAttempts ? PutOutcome.RESERVED : PutOutcome.NO_ROOM, 7);
+        } while (wait.repeats(room));
+        return room;
     }
 
     @Test
     void givenAnInterruptedThread_whenItWaitsForRoom_thenNothingIsEvictedUnwrittenForIt() {
         Thread.currentThread().interrupt();
 
-        PutReservation answer = new RoomWaiter(SystemClock.INSTANCE, () -> refusals++).reserve(LONG_NANOS, this::none);
+        PutReservation answer = reserve(LONG_NANOS, Integer.MAX_VALUE);
 
         assertThat(Thread.interrupted()).as("it stays so").isTrue();
         assertThat(answer.outcome()).isEqualTo(PutOutcome.NO_ROOM);
@@ -36,21 +41,28 @@ final class RoomWaiterTest {
     }
 
     @Test
-    void givenNoTime_whenAskedForRoom_thenWhatWaitsIsNotSparedInTheEnd() {
-        new RoomWaiter(SystemClock.INSTANCE, () -> refusals++).reserve(0, this::none);
+    void givenNoTime_whenAskedForRoom_thenTheStoreMayTakeWhatWaits() {
+        reserve(0, Integer.MAX_VALUE);
 
-        assertThat(attempts).containsExactly(true, false);
+        assertThat(attempts).containsExactly(false);
+        assertThat(refusals).as("one for all attempts").isEqualTo(1);
+    }
+
+    @Test
+    void givenSomeTime_whenAskedForRoom_thenWhatWaitsIsNotSparedInTheEnd() {
+        reserve(TimeUnit.MILLISECONDS.toNanos(1), Integer.MAX_VALUE);
+
+        assertThat(attempts).startsWith(true).endsWith(false);
+        assertThat(attempts.indexOf(false)).as("attempts that spare").isEqualTo(attempts.size() - 1);
         assertThat(refusals).as("one for all attempts").isEqualTo(1);
     }
 
     @Test
     void givenRoomAtTheLastAttempt_whenAskedForRoom_thenNothingIsRefused() {
-        PutReservation there = new PutReservation(PutOutcome.RESERVED, 7);
-        RoomWaiter roomWaiter = new RoomWaiter(SystemClock.INSTANCE, () -> refusals++);
+        PutReservation answer = reserve(LONG_NANOS, 3);
 
-        PutReservation answer = roomWaiter.reserve(0, sparing -> sparing ? none(true) : there);
-
-        assertThat(answer).isEqualTo(there);
+        assertThat(answer.outcome()).isEqualTo(PutOutcome.RESERVED);
+        assertThat(attempts).hasSize(4);
         assertThat(refusals).isZero();
     }
 }
