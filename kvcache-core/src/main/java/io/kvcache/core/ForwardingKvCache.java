@@ -2,7 +2,6 @@ package io.kvcache.core;
 
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemory;
 import java.lang.foreign.MemorySegment;
@@ -194,11 +193,6 @@ public abstract class ForwardingKvCache implements LocalKvCache {
     @Override
     public void close() {
         delegate.close();
-    }
-
-    @Override
-    public @Nullable DiskBlock diskBlock(Namespace namespace, EngineKey key) {
-        return delegate.diskBlock(namespace, key);
     }
 
     @Override

@@ -1,7 +1,6 @@
 package io.kvcache.core;
 
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemory;
 import java.lang.foreign.MemorySegment;
@@ -61,13 +60,9 @@ public interface LocalKvCache extends KvCache {
     /// Read it through tables and write it through writers alone. It ends with the store.
     MemorySegment hostMemory();
 
-    /// Looks for a block that an engine has named on the disks, to read a part of it there.
+    /// Looks for an object on the disks, to read a part of it there.
     ///
     /// @return null when it is in host memory or on its way there, or nowhere
-    @Nullable
-    DiskBlock diskBlock(Namespace namespace, EngineKey key);
-
-    /// Looks for an object on the disks, as [#diskBlock] does for a block.
     @Nullable
     DiskBlock diskObject(Namespace namespace, byte[] key);
 }

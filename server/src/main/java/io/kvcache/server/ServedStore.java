@@ -100,7 +100,7 @@ final class ServedStore implements AutoCloseable {
         misses = new MissLog(
                 InstantSource.system(),
                 causes,
-                (namespace, key) -> cache.blocks(namespace).contains(key));
+                cache::containsBlock);
         cache.addChainListener(misses);
         tenants.recordMissesTo(misses);
     }

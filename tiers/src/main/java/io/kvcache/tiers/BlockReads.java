@@ -1,12 +1,9 @@
 package io.kvcache.tiers;
 
-import io.kvcache.core.AccessListener;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.ForwardingBlockTable;
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.BlockShape;
-import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.store.HostStore;
@@ -16,7 +13,6 @@ import io.kvcache.core.store.RecordLookup;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.tiers.OpenHandles.OpenHandle;
 import io.kvcache.tiers.TieredKvCache.AccessListeners;
-import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// Pins what host memory has of a chain, and has a disk bring what it has behind that.
@@ -99,74 +95,10 @@ final class BlockReads {
         return mayBeTold ? awaitRecovery(chain, table, timeoutNanos, counts) : table;
     }
 
-    /// As [TieredKvCache#acquire(Namespace, EngineKey, java.time.Duration)]. A block that is in host memory is
-    /// found by its key alone: all above it are there too. For one that is on disk the chain is read off the
-    /// records, and it is brought in as any other.
-    BlockTable acquire(Namespace namespace, EngineKey key, long timeoutNanos) {
-        BlockTable resident = acquireResident(namespace, key);
-        if (resident != null) {
-            return resident;
-        }
-        BlockChain chain = timeoutNanos == 0 ? null : findChain(namespace, key);
-        if (chain != null) {
-            return acquire(chain, chain.length() - 1, timeoutNanos);
-        }
-        BlockTable missing = emptyTable(namespace, key);
-        return timeoutNanos == 0 || !storeContext.isRecovering()
-                ? missing
-                : awaitRecovery(
-                        missing,
-                        timeoutNanos,
-                        new RecoveringBlockTable.SecondLookup(
-                                1,
-                                () -> contains(namespace, key),
-                                deadline -> acquireDuringRecovery(namespace, key, deadline)));
-    }
-
-    private @Nullable BlockTable acquireDuringRecovery(Namespace namespace, EngineKey key, Deadline first) {
-        BlockChain chain = findChain(namespace, key);
-        return chain == null ? null : acquireAgain(chain, chain.length() - 1, first, true);
-    }
-
-    /// The table of a block in host memory, or null.
-    private @Nullable BlockTable acquireResident(Namespace namespace, EngineKey key) {
-        NamespaceEntry entry = lookup.require(namespace);
-        entry.requireParts();
-        BlockKey wanted = key.toBlockKey(namespace);
-        OpenHandle openHandle = storeContext.openHandles().acquire(namespace);
-        long handle = lookup.pinBlock(entry, wanted);
-        if (!RecordHandle.isFound(handle)) {
-            storeContext.openHandles().release(openHandle);
-            return null;
-        }
-        entry.countRequest(1, 1);
-        listeners.onAccess(AccessListener.LookupKind.GET, namespace, wanted, entry.blockBytes());
-        int record = RecordHandle.record(handle);
-        return new HostBlockTable(
-                storeContext, openHandle, record, lookup.records().depth(record), entry.blockBytes());
-    }
-
-    /// Returns whether a block is here or on disk.
-    private boolean contains(Namespace namespace, EngineKey key) {
-        return lookup.containsBlock(lookup.require(namespace), key.toBlockKey(namespace));
-    }
-
-    /// The table of a block that is not known.
-    private BlockTable emptyTable(Namespace namespace, EngineKey key) {
-        lookup.require(namespace).countRequest(1, 0);
-        listeners.onAccess(AccessListener.LookupKind.GET, namespace, key.toBlockKey(namespace), -1);
-        return BlockTable.empty(0);
-    }
-
-    /// The chain that ends with a block that is known, or null.
-    private @Nullable BlockChain findChain(Namespace namespace, EngineKey key) {
-        List<BlockKey> keys = store.ancestors(key.toBlockKey(namespace));
-        return keys.isEmpty() ? null : BlockChain.ofKeys(namespace, keys);
-    }
-
     private BlockTable awaitRecovery(BlockChain chain, BlockTable now, long timeoutNanos, boolean counts) {
         int from = now.firstBlock();
-        return awaitRecovery(
+        return RecoveringBlockTable.of(
+                storeContext,
                 now,
                 timeoutNanos,
                 new RecoveringBlockTable.SecondLookup(
@@ -180,12 +112,6 @@ final class BlockReads {
         AcquireMode mode = new AcquireMode(null, first, false, counts);
         long left = Math.max(0, first.remainingNanos());
         return acquireKnown(lookup.require(chain.namespace()), chain, from, left, mode);
-    }
-
-    /// A table of what is known now, and of what is once the disks have told it.
-    private BlockTable awaitRecovery(
-            BlockTable now, long timeoutNanos, RecoveringBlockTable.SecondLookup secondLookup) {
-        return RecoveringBlockTable.of(storeContext, now, timeoutNanos, secondLookup);
     }
 
     /// In which steps the blocks of a table come from disk.

@@ -6,10 +6,7 @@ import io.kvcache.core.PutSummary;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.core.identity.EngineKey;
-import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.store.HostStore.EngineBlock;
 import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.tiers.OpenHandles.OpenHandle;
@@ -17,9 +14,8 @@ import io.kvcache.tiers.TieredKvCache.AccessListeners;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.function.IntFunction;
-import org.jspecify.annotations.Nullable;
 
-/// Writers of blocks that are named by their chain, or by an engine's keys of a block and the one before it.
+/// Writers of blocks.
 ///
 /// **Threads.** Any.
 final class BlockWrites {
@@ -79,42 +75,6 @@ final class BlockWrites {
             diskLoader.loadParents(chain, index, putReservation.record());
         }
         return putReservation;
-    }
-
-    /// As [TieredKvCache#put(Namespace, EngineKey, EngineKey, java.time.Duration)].
-    BlockWriter put(Namespace namespace, EngineKey key, @Nullable EngineKey parent, long timeoutNanos) {
-        NamespaceEntry entry = store.require(namespace);
-        entry.requireParts();
-        EngineBlock block = new EngineBlock(
-                key.toBlockKey(namespace), parent == null ? null : parent.toBlockKey(namespace), key.low64());
-        OpenHandle openHandle = storeContext.openHandles().acquire(namespace);
-        try {
-            RoomWaiter.Wait wait = roomWaiter.begin(timeoutNanos);
-            PutReservation putReservation;
-            do {
-                putReservation = store.reserve(entry, block, wait.isSparing());
-            } while (wait.repeats(putReservation));
-            loadParents(namespace, block, putReservation);
-            if (putReservation.outcome() == PutOutcome.RESERVED) {
-                listeners.onPut(namespace, block.key(), block.parent(), entry.blockBytes(), false);
-            }
-            return new HostBlockWriter(new SlotWriter(storeContext, openHandle, putReservation), entry.blockBytes());
-        } catch (RuntimeException failed) {
-            storeContext.openHandles().release(openHandle);
-            throw failed;
-        }
-    }
-
-    private void loadParents(Namespace namespace, EngineBlock block, PutReservation putReservation) {
-        BlockKey parent = block.parent();
-        if (parent == null || putReservation.outcome() != PutOutcome.RESERVED) {
-            return;
-        }
-        List<BlockKey> above = diskLoader.isParentOnDisk(putReservation.record()) ? store.ancestors(parent) : List.of();
-        if (!above.isEmpty()) {
-            BlockChain chain = BlockChain.ofKeys(namespace, above);
-            diskLoader.loadParents(chain, chain.length(), putReservation.record());
-        }
     }
 
     /// As [io.kvcache.core.KvCache#putAll].

@@ -109,9 +109,9 @@ final class DiskLoader {
     }
 
     /// Returns whether the block above a reserved one, which has one, is on disk alone.
-    boolean isParentOnDisk(int record) {
+    private boolean isParentOnDisk(int record) {
         int parent = store.records().parent(record);
-        return tierScheduler != null && ControlWord.state(store.records().control(parent)) == ControlWord.ON_DISK;
+        return ControlWord.state(store.records().control(parent)) == ControlWord.ON_DISK;
     }
 
     /// Has blocks brought in that are likely to be wanted.

@@ -20,7 +20,6 @@ import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.ByteRange;
-import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.PromptTree;
 import io.kvcache.core.policy.LruFallback;
@@ -149,14 +148,6 @@ public final class TieredKvCache implements LocalKvCache {
         store.setWeight(store.require(namespace), weight);
     }
 
-    /// Has a namespace hold host memory out of the share of another one, before it holds anything.
-    ///
-    /// @return whether it does; not when it holds something already
-    public boolean joinShare(Namespace namespace, Namespace with) {
-        openHandles.requireOpen();
-        return store.joinShare(store.require(namespace), store.require(with));
-    }
-
     /// Registers a listener for look-ups and puts from now on.
     public void addAccessListener(AccessListener listener) {
         listeners.add(listener);
@@ -228,37 +219,9 @@ public final class TieredKvCache implements LocalKvCache {
         return puts.put(chain, index, part, Timeouts.toNanos(timeout));
     }
 
-    /// Reserves room for one block that an engine has named, below another one that it has named.
-    ///
-    /// @param parent of the block before it, which must be here or be being written; null for a first block
-    /// @param timeout how long to wait for room while every block is pinned
-    /// @return as [#put(BlockChain, int, int, Duration)]
-    public BlockWriter put(Namespace namespace, EngineKey key, @Nullable EngineKey parent, Duration timeout) {
-        return puts.put(namespace, key, parent, Timeouts.toNanos(timeout));
-    }
-
-    /// Pins one block that an engine has named.
-    ///
-    /// @param timeout how long it may take to arrive from a slower tier; zero takes what is resident
-    /// @return a table of this block alone, numbered [BlockTable#firstBlock()], or an empty one
-    public BlockTable acquire(Namespace namespace, EngineKey key, Duration timeout) {
-        long timeoutNanos = Timeouts.toNanos(timeout);
-        openHandles.requireOpen();
-        return blockReads.acquire(namespace, key, timeoutNanos);
-    }
-
-    @Override
-    public @Nullable DiskBlock diskBlock(Namespace namespace, EngineKey key) {
-        return onDisk(namespace, key.toBlockKey(namespace), NamespaceEntry::countPart);
-    }
-
     @Override
     public @Nullable DiskBlock diskObject(Namespace namespace, byte[] key) {
-        return onDisk(namespace, BlockKey.ofObject(namespace, key), entry -> entry.countObjectRequest(true));
-    }
-
-    /// @param count counts a part that was read
-    private @Nullable DiskBlock onDisk(Namespace namespace, BlockKey block, Consumer<NamespaceEntry> count) {
+        BlockKey block = BlockKey.ofObject(namespace, key);
         openHandles.requireOpen();
         NamespaceEntry entry = store.require(namespace);
         TierScheduler by = tierScheduler;
@@ -267,7 +230,7 @@ public final class TieredKvCache implements LocalKvCache {
             return null;
         }
         return new TieredDiskBlock(store.tierPort(), by, copy, () -> {
-            count.accept(entry);
+            entry.countObjectRequest(true);
             listeners.onAccess(
                     AccessListener.LookupKind.GET,
                     namespace,
@@ -401,10 +364,18 @@ public final class TieredKvCache implements LocalKvCache {
         store.visitObjects(namespaces, visitor);
     }
 
-    /// The blocks of a namespace, one by one.
-    public BlockCatalog blocks(Namespace namespace) {
+    /// Returns whether a block is here, in any tier. Pins and touches nothing.
+    public boolean containsBlock(Namespace namespace, BlockKey key) {
         openHandles.requireOpen();
-        return new BlockCatalog(store, store.require(namespace));
+        return store.lookup().containsBlock(store.require(namespace), key);
+    }
+
+    /// Drops a block and all below it, in every tier, also when it is on a disk that has not reported it yet.
+    ///
+    /// @return dropped blocks that were known
+    public int dropBlock(Namespace namespace, BlockKey key) {
+        openHandles.requireOpen();
+        return store.drop(store.require(namespace), key);
     }
 
     @Override

@@ -13,7 +13,6 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
-import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -61,8 +60,8 @@ final class FailingListenerTest {
                             .stored())
                     .isEqualTo(4);
             assertThat(cache.storeObject(THINGS, KEY, block, KvCache.NO_WAIT)).isTrue();
-            EngineKey named = EngineKey.of(new byte[] {9, 9, 9, 9, 9, 9, 9, 9});
-            try (BlockWriter writer = cache.put(SPACE, named, null, KvCache.NO_WAIT)) {
+            BlockChain named = BlockChain.ofEngineKeys(SPACE, List.of(new byte[] {9, 9, 9, 9, 9, 9, 9, 9}));
+            try (BlockWriter writer = cache.put(named, 0, 0, KvCache.NO_WAIT)) {
                 assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
                 assertThat(writer.seal()).isEqualTo(SealOutcome.SEALED);
             }
@@ -70,7 +69,7 @@ final class FailingListenerTest {
             try (BlockTable table = cache.acquire(chain)) {
                 assertThat(table.readyBlocks()).isEqualTo(4);
             }
-            try (BlockTable table = cache.acquire(SPACE, named, KvCache.NO_WAIT)) {
+            try (BlockTable table = cache.acquire(named, 0, KvCache.NO_WAIT)) {
                 assertThat(table.readyBlocks()).isEqualTo(1);
             }
             try (ObjectView view = cache.getObject(THINGS, KEY)) {

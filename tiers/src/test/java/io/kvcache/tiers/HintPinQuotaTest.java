@@ -73,15 +73,6 @@ final class HintPinQuotaTest {
     }
 
     @Test
-    void givenNamespacesThatShare_whenBothPin_thenAQuarterOfTheirShareTogether() {
-        Namespace lighter = Namespace.of("lighter", SHAPE);
-        cache.register(lighter);
-        assertThat(cache.joinShare(lighter, light)).isTrue();
-        assertThat(pinned(light, 5)).isEqualTo(5);
-        assertThat(pinned(lighter, 10)).isEqualTo(FIT / 5 / 4 - 5);
-    }
-
-    @Test
     void givenAllIsPinnedThatMayBe_whenANamespaceIsDropped_thenItMayPinAgain() {
         assertThat(pinned(light, 20)).isEqualTo(8);
         cache.drop(light);

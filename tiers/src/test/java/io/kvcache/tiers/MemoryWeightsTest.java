@@ -164,27 +164,4 @@ final class MemoryWeightsTest {
         assertThatThrownBy(() -> cache.setWeight(third, 2)).isInstanceOf(IllegalStateException.class);
         assertThatThrownBy(() -> cache.setWeight(heavy, 0)).hasMessageContaining("it takes 1 to 1000");
     }
-
-    @Test
-    void givenANamespaceThatSharesWithAnother_whenOthersWantRoom_thenBothTogetherKeepOneShare() {
-        cache.register(third);
-        assertThat(cache.joinShare(third, light)).isTrue();
-        assertThat(cache.joinShare(third, light)).isTrue();
-        for (int i = 0; i < 128; i++) {
-            put(light, i, MIB - 4);
-            put(third, i, MIB - 4);
-        }
-        for (int i = 0; i < 1000; i++) {
-            assertThat(put(heavy, i, MIB - 4)).isEqualTo(PutOutcome.RESERVED);
-        }
-        assertThat(count(light) + count(third)).isEqualTo(64);
-        assertThat(count(heavy)).isEqualTo(192);
-    }
-
-    @Test
-    void givenANamespaceThatHoldsSomething_whenItIsToShare_thenItDoesNot() {
-        cache.register(third);
-        put(third, 1, 1);
-        assertThat(cache.joinShare(third, light)).isFalse();
-    }
 }

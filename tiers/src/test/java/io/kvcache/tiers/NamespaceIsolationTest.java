@@ -13,7 +13,6 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
-import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
@@ -108,7 +107,7 @@ final class NamespaceIsolationTest {
         BlockChain theirs = stored(cache, chain(3));
         for (Namespace other : List.of(SAME_SIZE, LARGER)) {
             requireNothing(cache, as(other, theirs));
-            assertThat(cache.blocks(other).contains(theirs.key(0))).isFalse();
+            assertThat(cache.containsBlock(other, theirs.key(0))).isFalse();
         }
         requireThere(cache, theirs);
     }
@@ -171,7 +170,7 @@ final class NamespaceIsolationTest {
         BlockChain theirs = stored(cache, chain(3));
         for (Namespace other : List.of(SAME_SIZE, LARGER)) {
             assertThat(cache.drop(as(other, theirs), 0)).isZero();
-            assertThat(cache.blocks(other).drop(theirs.key(1))).isZero();
+            assertThat(cache.dropBlock(other, theirs.key(1))).isZero();
             cache.hint(new Hint.Forget(as(other, theirs), 0));
         }
         requireThere(cache, theirs);
@@ -192,12 +191,12 @@ final class NamespaceIsolationTest {
     @Test
     void givenSomethingUnderTheKeyOfAnothersObjectOrEngineKey_whenAskedFor_thenItIsNeither() {
         byte[] name = "a name that a value ends with".getBytes(StandardCharsets.UTF_8);
-        EngineKey engine = EngineKey.of(new byte[] {1, 2, 3, 4, 5, 6, 7, 8});
-        for (BlockKey key : List.of(BlockKey.ofObject(LARGER, name), engine.toBlockKey(LARGER))) {
+        BlockChain engine = BlockChain.ofEngineKeys(LARGER, List.of(new byte[] {1, 2, 3, 4, 5, 6, 7, 8}));
+        for (BlockKey key : List.of(BlockKey.ofObject(LARGER, name), engine.key(0))) {
             assertThat(put(cache, BlockChain.ofKeys(THEIRS, List.of(key)), 0)).isEqualTo(PutOutcome.RESERVED);
         }
         assertThat(cache.getObject(LARGER, name)).isNull();
-        try (BlockTable table = cache.acquire(LARGER, engine, PATIENCE)) {
+        try (BlockTable table = cache.acquire(engine, 0, PATIENCE)) {
             assertThat(table.readyBlocks()).isZero();
         }
     }

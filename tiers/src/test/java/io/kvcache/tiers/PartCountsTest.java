@@ -2,18 +2,15 @@ package io.kvcache.tiers;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.core.AccessListener;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.DiskBlock;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.ByteRange;
 import io.kvcache.core.identity.Dtype;
-import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
@@ -24,7 +21,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -96,42 +92,8 @@ final class PartCountsTest {
         return cache;
     }
 
-    private static DiskBlock block(TieredKvCache cache, int index) {
-        return Objects.requireNonNull(cache.diskBlock(SPACE, EngineKey.of(KEYS.get(index))));
-    }
-
     private CompletableFuture<Boolean> read(DiskBlock block) {
         return block.read(1000, target, ends::incrementAndGet);
-    }
-
-    @Test
-    void givenABlockOnDisk_whenPartsAreRead_thenEachIsARequestThatTheDiskAnswered() {
-        TieredKvCache cache = openWithAllOnDisk();
-        List<String> accesses = new ArrayList<>();
-        cache.addAccessListener(new AccessListener() {
-            @Override
-            public void onAccess(LookupKind kind, Namespace namespace, BlockKey key, long bytes) {
-                accesses.add(kind + " " + key.equals(CHAIN.key(2)) + " " + bytes);
-            }
-
-            @Override
-            public void onPut(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean over) {}
-
-            @Override
-            public void onAccess(BlockChain chain, int from, int found, int blockBytes) {
-                accesses.add("chain");
-            }
-        });
-        for (int count = 1; count <= 2; count++) {
-            CompletableFuture<Boolean> part = read(block(cache, 2));
-            assertThat(ends).hasValue(count - 1);
-            disk.tickUntil(part::isDone);
-            assertThat(part).isCompletedWithValue(true);
-            assertThat(ends).hasValue(count);
-            assertThat(blocks(cache)).isEqualTo(new Counts(count, count, count));
-        }
-        assertThat(accesses).containsOnly("GET true " + BLOCK_BYTES).hasSize(2);
-        assertThat(cache.diskStats().getFirst().partsRead()).isEqualTo(2);
     }
 
     @Test
@@ -148,22 +110,6 @@ final class PartCountsTest {
         assertThat(ofSmall).as("it has no sums of parts").isCompletedWithValue(false);
         assertThat(ends).hasValue(2);
         assertThat(objects(cache)).isEqualTo(new Counts(1, 1, 0));
-    }
-
-    @Test
-    void givenADiskThatStalls_whenAPartIsGivenUpAndTheBlockAcquired_thenThatCountsOnce() {
-        TieredKvCache cache = openWithAllOnDisk();
-        disk.setStalled(true);
-        CompletableFuture<Boolean> part = read(block(cache, 0));
-        disk.tick();
-        assertThat(part.complete(false)).isTrue();
-        assertThat(ends).hasValue(0);
-        try (BlockTable table = cache.acquire(SPACE, EngineKey.of(KEYS.getFirst()), PATIENCE)) {
-            disk.setStalled(false);
-            disk.tickUntil(() -> ends.get() == 1 && table.readyBlocks() == 1);
-        }
-        assertThat(cache.diskStats().getFirst().partsRead()).isOne();
-        assertThat(blocks(cache)).isEqualTo(new Counts(1, 1, 1));
     }
 
     @Test

@@ -7,7 +7,6 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
-import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -30,7 +29,6 @@ final class RecoveryWaitTest {
     private static final int BLOCKS = 6;
     private static final BlockChain CHAIN =
             BlockChain.of(SPACE, IntStream.range(0, BLOCKS * 16).toArray());
-    private static final EngineKey NAMED = EngineKey.of(new byte[] {1, 2, 3, 4, 5, 6, 7, 8});
     private static final long PATIENCE = TimeUnit.SECONDS.toNanos(60);
 
     private final TickDrivenStore disk = new TickDrivenStore();
@@ -44,10 +42,6 @@ final class RecoveryWaitTest {
             blocks.add(MemorySegment.ofArray(content(i)));
         }
         assertThat(before.putAll(CHAIN, 0, blocks, KvCache.NO_WAIT).stored()).isEqualTo(BLOCKS);
-        try (var writer = before.put(SPACE, NAMED, null, KvCache.NO_WAIT)) {
-            writer.copyFrom(MemorySegment.ofArray(content(99)));
-            writer.seal();
-        }
         assertThat(disk.flush()).isTrue();
         disk.close();
     }
@@ -176,16 +170,6 @@ final class RecoveryWaitTest {
         assertThat(cache.stats().openTables()).isZero();
         disk.tickUntil(() -> !cache.isRecovering());
         assertThat(cache.stats().openTables()).isZero();
-    }
-
-    @Test
-    void givenARestart_whenABlockIsAskedForByAnEnginesKey_thenItWaitsToo() {
-        TieredKvCache cache = open();
-        try (BlockTable table = cache.acquire(SPACE, NAMED, Duration.ofNanos(PATIENCE))) {
-            disk.tickUntil(() -> table.await(table.firstBlock() + 1, KvCache.NO_WAIT) > table.firstBlock());
-            assertThat(table.segment(table.firstBlock()).toArray(ValueLayout.JAVA_BYTE))
-                    .isEqualTo(content(99));
-        }
     }
 
     @Test

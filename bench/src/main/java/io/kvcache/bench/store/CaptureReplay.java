@@ -7,7 +7,6 @@ import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.tiers.TieredKvCache;
@@ -16,7 +15,9 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -37,6 +38,7 @@ public final class CaptureReplay {
 
     private final Path file;
     private final TieredKvCache cache;
+    private final Map<Namespace, Map<Long, Long>> parentsOf = new HashMap<>();
     private final Map<Integer, Namespace> namespaces = new HashMap<>();
     private final Map<Integer, JsonNode> definitions = new HashMap<>();
     private long uses;
@@ -196,17 +198,33 @@ public final class CaptureReplay {
     }
 
     private void block(JsonNode line, Namespace namespace, boolean put) {
-        EngineKey key = EngineKey.of(key(line.get("ids").get(0)));
+        long id = line.get("ids").get(0).longValue();
         JsonNode after = line.path("after");
+        Map<Long, Long> parents = parentsOf.computeIfAbsent(namespace, _ -> new HashMap<>());
+        if (after.isNumber()) {
+            parents.put(id, after.longValue());
+        }
         count(put);
-        try (BlockTable table = cache.acquire(namespace, key, KvCache.NO_WAIT)) {
+        BlockChain chain = chain(namespace, id, parents);
+        int last = chain.length() - 1;
+        try (BlockTable table = cache.acquire(chain, last, KvCache.NO_WAIT)) {
             if (table.readyBlocks() > 0) {
                 replayed++;
                 return;
             }
         }
-        EngineKey parent = after.isNumber() ? EngineKey.of(key(after)) : null;
-        fill(cache.put(namespace, key, parent, KvCache.NO_WAIT));
+        fill(cache.put(chain, last, 0, KvCache.NO_WAIT));
+    }
+
+    /// The chain that ends with a block.
+    ///
+    /// @param parents by block, as far as lines have named them
+    private static BlockChain chain(Namespace namespace, long block, Map<Long, Long> parents) {
+        Deque<byte[]> keys = new ArrayDeque<>();
+        for (Long at = block; at != null; at = parents.get(at)) {
+            keys.addFirst(key(at));
+        }
+        return BlockChain.ofEngineKeys(namespace, List.copyOf(keys));
     }
 
     private void object(JsonNode line, Namespace namespace, boolean put) {
@@ -245,6 +263,10 @@ public final class CaptureReplay {
     }
 
     private static byte[] key(JsonNode id) {
-        return ByteBuffer.allocate(Long.BYTES).putLong(id.longValue()).array();
+        return key(id.longValue());
+    }
+
+    private static byte[] key(long id) {
+        return ByteBuffer.allocate(Long.BYTES).putLong(id).array();
     }
 }

@@ -266,7 +266,8 @@ public final class BlockChain {
         if (engineKeys == null) {
             return 0;
         }
-        return EngineKey.low64(engineKeys[section.from + index]);
+        byte[] key = engineKeys[section.from + index];
+        return EngineValueKey.low64(key, key.length);
     }
 
     /// Leading blocks that have the same keys and engine's hashes in both chains. Chains of tokens are searched, as a

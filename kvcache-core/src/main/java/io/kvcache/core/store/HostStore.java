@@ -149,20 +149,6 @@ public final class HostStore implements AutoCloseable {
         }
     }
 
-    /// Has a namespace hold host memory out of another one's share; not when it holds any already.
-    ///
-    /// @return whether it does
-    public boolean joinShare(NamespaceEntry entry, NamespaceEntry with) {
-        lock.lock();
-        try {
-            boolean[] joined = {false};
-            disks.regroup(entry.id(), () -> joined[0] = shares.join(entry.id(), with.id()));
-            return joined[0];
-        } finally {
-            lock.unlock();
-        }
-    }
-
     /// The entry of a registered namespace.
     ///
     /// @throws IllegalArgumentException when it is not registered
@@ -284,24 +270,6 @@ public final class HostStore implements AutoCloseable {
         } finally {
             lock.unlock();
         }
-    }
-
-    /// Reserves room for one block below another.
-    ///
-    /// @param sparing as above
-    public PutReservation reserve(NamespaceEntry entry, EngineBlock block, boolean sparing) {
-        lock.lock();
-        try {
-            lookup.drainUses();
-            return slotAllocator.count(slotAllocator.reserveBlock(entry, block, sparing));
-        } finally {
-            lock.unlock();
-        }
-    }
-
-    /// The keys of a block and of all before it, from the first on; empty when the block is not known.
-    public List<BlockKey> ancestors(BlockKey key) {
-        return namespaceScan.ancestorsOf(key);
     }
 
     /// Has the blocks `[from, to)` of a chain brought into host memory, and stops at the first that cannot
@@ -658,12 +626,6 @@ public final class HostStore implements AutoCloseable {
             this(outcome, record, false);
         }
     }
-
-    /// A block that is named by its own key and that of the block before it, not by a whole chain.
-    ///
-    /// @param parent null for a first block
-    /// @param engineHash low 64 bits of the engine's own hash
-    public record EngineBlock(BlockKey key, @Nullable BlockKey parent, long engineHash) {}
 
     /// An object that room is wanted for.
     ///

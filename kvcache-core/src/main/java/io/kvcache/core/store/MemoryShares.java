@@ -73,35 +73,12 @@ final class MemoryShares {
         weights[group] = weight;
     }
 
-    /// Has a namespace hold memory out of another one's share; not when it holds any already.
-    ///
-    /// @return whether it does
-    boolean join(int namespaceId, int otherId) {
-        int group = groupOf(otherId);
-        if (groupOf(namespaceId) == group) {
-            return true;
-        }
-        if (holdsAny(namespaceId)) {
-            return false;
-        }
-        groupOf = Arrays.copyOf(groupOf, Math.max(groupOf.length, namespaceId + 1));
-        groupOf[namespaceId] = group;
-        return true;
-    }
-
     private void requireNothingHeld(int namespaceId) {
-        if (holdsAny(namespaceId)) {
-            throw new IllegalStateException("a namespace gets its weight before it holds anything");
-        }
-    }
-
-    private boolean holdsAny(int namespaceId) {
         for (int record = 0; record < pool.highWaterMark(); record++) {
             if (pool.hostPage(record) != NONE && RecordFlags.namespaceId(pool.flags(record)) == namespaceId) {
-                return true;
+                throw new IllegalStateException("a namespace gets its weight before it holds anything");
             }
         }
-        return false;
     }
 
     int groupOf(int namespaceId) {

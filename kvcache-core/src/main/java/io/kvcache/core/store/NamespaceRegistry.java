@@ -229,12 +229,6 @@ public final class NamespaceRegistry {
             blocksLoaded.add(blocks);
         }
 
-        /// Counts a request for a part of a block that a slower tier has answered.
-        public void countPart() {
-            countRequest(1, 0);
-            countLoaded(1);
-        }
-
         /// Counts a look-up of an object.
         public void countObjectRequest(boolean found) {
             objectsRequested.increment();

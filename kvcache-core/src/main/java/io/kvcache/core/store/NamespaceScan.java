@@ -16,12 +16,10 @@ import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
 import java.util.function.IntPredicate;
-import org.jspecify.annotations.Nullable;
 
 /// Drops and lists what callers have stored, a run of record numbers at a time, so that the lock is never held for the
 /// whole pool. What comes and goes between two runs is listed or not.
@@ -31,9 +29,6 @@ final class NamespaceScan {
 
     /// Records looked at in one turn of the lock: some microseconds when there is nothing to drop.
     private static final int BATCH = 4096;
-
-    /// Ancestors of a block that are visited in one turn of the lock.
-    private static final int ANCESTOR_BATCH = 1024;
 
     private final RecordPool pool;
     private final BlockTree tree;
@@ -223,42 +218,5 @@ final class NamespaceScan {
             }
             between.run();
         }
-    }
-
-    /// The keys of a block and of all before it, from the first on; empty when one of them is not known.
-    ///
-    /// Between two turns of the lock the record that the last one ended at may be gone, so each begins by looking
-    /// its key up again.
-    List<BlockKey> ancestorsOf(BlockKey key) {
-        List<BlockKey> upwards = new ArrayList<>();
-        BlockKey next = key;
-        while (next != null) {
-            lock.lock();
-            try {
-                next = climb(next, upwards);
-            } finally {
-                lock.unlock();
-            }
-        }
-        Collections.reverse(upwards);
-        return upwards;
-    }
-
-    /// Adds a block and some above it; answers the next one, or null at the end. A block that is not known ends
-    /// the list with nothing in it.
-    private @Nullable BlockKey climb(BlockKey from, List<BlockKey> upwards) {
-        int record = tree.findAny(from.hi(), from.lo());
-        for (int left = ANCESTOR_BATCH; left > 0; left--) {
-            if (record == NONE || !ControlWord.isKnown(recordStates.stateOf(record))) {
-                upwards.clear();
-                return null;
-            }
-            upwards.add(key(record));
-            record = pool.parent(record);
-            if (record == NONE) {
-                return null;
-            }
-        }
-        return key(record);
     }
 }

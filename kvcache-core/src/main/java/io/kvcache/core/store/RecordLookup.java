@@ -216,18 +216,6 @@ public final class RecordLookup {
         return inPlace;
     }
 
-    /// Finds, pins and touches one block of a namespace.
-    ///
-    /// @return its [RecordHandle], or [RecordHandle#MISS]
-    public long pinBlock(NamespaceEntry of, BlockKey key) {
-        long handle = pinKey(key.hi(), key.lo());
-        if (!RecordHandle.isFound(handle) || isBlockOf(handle, of.id())) {
-            return handle;
-        }
-        unpin(RecordHandle.record(handle));
-        return RecordHandle.MISS;
-    }
-
     /// Whether a block of a namespace is here or on disk.
     public boolean containsBlock(NamespaceEntry of, BlockKey key) {
         return isBlockOf(findKnown(key.hi(), key.lo()), of.id());

@@ -14,7 +14,6 @@ import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
-import io.kvcache.core.store.HostStore.EngineBlock;
 import io.kvcache.core.store.HostStore.LoadOutcome;
 import io.kvcache.core.store.HostStore.ObjectSpec;
 import io.kvcache.core.store.HostStore.PutReservation;
@@ -144,40 +143,6 @@ final class SlotAllocator {
                         chain.engineHash64(index),
                         NONE),
                 chain.length() - index,
-                sparing);
-    }
-
-    /// Room for one block below another, as deep as that one says.
-    PutReservation reserveBlock(NamespaceEntry entry, EngineBlock block, boolean sparing) {
-        BlockKey key = block.key();
-        int present = tree.findAny(key.hi(), key.lo());
-        if (present != NONE) {
-            return presentOrBusy(entry, present);
-        }
-        BlockKey above = block.parent();
-        int parent = above == null ? NONE : tree.findAny(above.hi(), above.lo());
-        if (above != null && (parent == NONE || !allowsChildren(entry, parent))) {
-            return PutReservation.NO_PARENT;
-        }
-        int depth = parent == NONE ? 0 : pool.depth(parent) + 1;
-        int novelty = NoveltyClass.ofSingleBlock(depth);
-        EvictionPolicy policy = policyOfNextVictim(entry, entry.slotClass());
-        if (policy != null && !policy.admits(key.lo(), novelty) && disks.disks() == 0) {
-            policy.onDeclined(key.lo(), novelty, true);
-            return PutReservation.DECLINED;
-        }
-        return reserveRoom(
-                entry,
-                new NewRecordFields(
-                        key.hi(),
-                        key.lo(),
-                        parent,
-                        depth,
-                        RecordFlags.ofBlock(entry.id(), -1),
-                        entry.blockBytes(),
-                        block.engineHash(),
-                        NONE),
-                0,
                 sparing);
     }
 

@@ -112,22 +112,6 @@ final class DiskSharesTest {
     }
 
     @Test
-    void givenAnotherNamespaceOfATenant_whenItSharesWithTheFirst_thenBothCountTogether() {
-        NamespaceEntry blues = store.register(Namespace.of("blues", SHAPE));
-        open(12);
-        store.setWeight(green, 1);
-        store.setWeight(blue, 1);
-        assertThat(store.joinShare(blues, blue)).isTrue();
-        write(green, 0, 6);
-        write(blue, 0, 6);
-        write(blues, 0, 6);
-        disk.recoverInto(tierPort, 0);
-        assertThat(green.live).isEqualTo(6);
-        assertThat(blue.live + blues.live).isEqualTo(6);
-        assertThat(blue.live).as("the older ones").isZero();
-    }
-
-    @Test
     void givenARegionThatIsReclaimed_whenNotAllIsKept_thenThatWithinItsShareIs() {
         open(20);
         store.setWeight(green, 1);

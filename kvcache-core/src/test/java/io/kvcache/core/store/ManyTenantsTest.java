@@ -95,9 +95,7 @@ final class ManyTenantsTest {
                 store.setWeight(own, 1);
                 values.add(own);
                 for (int size = 1; size <= SIZES; size++) {
-                    NamespaceEntry entry = store.register(blocks("m" + tenant + "-" + size, size));
-                    assertThat(store.joinShare(entry, own)).isTrue();
-                    blocks.add(entry);
+                    blocks.add(store.register(blocks("m" + tenant + "-" + size, size)));
                 }
             }
             for (int round = 0; round < 8; round++) {

@@ -201,7 +201,7 @@ final class GroupDrops implements DropTarget, AutoCloseable {
     }
 
     private static long drop(TieredKvCache store, Namespace namespace, DropRecord drop) {
-        return drop.isWhole() ? store.drop(namespace) : store.blocks(namespace).drop(drop.key());
+        return drop.isWhole() ? store.drop(namespace) : store.dropBlock(namespace, drop.key());
     }
 
     @Override

@@ -611,7 +611,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         ConsoleSources.ClusterDrop everywhere = BlockGroup.isGroups(namespace) ? parts.sources.clusterDrop() : null;
         return (HttpRequestHandler.BodylessHandler) out -> {
             if (everywhere == null) {
-                sendDropped(out, parts.sources.cache().blocks(namespace).drop(key), false);
+                sendDropped(out, parts.sources.cache().dropBlock(namespace, key), false);
             } else {
                 Thread.ofVirtual().start(() -> dropEverywhere(out, everywhere, namespace, key));
             }
