@@ -13,19 +13,19 @@ import java.util.Objects;
 ///
 /// @param directory holds the tier's file and lock; made when it is missing
 /// @param bytes of the file
-/// @param reservePercent of it that holds nothing alive, see [DiskLogConfig.ReclaimConfig#liveBytes]
 /// @param maxLiveBytes blocks, in whole pages, that are alive at most, though the reserve would leave room for
 ///     more
 /// @param bytesPerSecond and `bytesPerDay`: written at most, or [WriteBudget#UNLIMITED]
-/// @param files how the file is opened
+/// @param onIncompatible whether a file in the directory is discarded that is not a tier of this format and size
+/// @param coding whether bf16 values are written in three quarters of their bytes, see [DirectoryOptions#coding]
 public record DiskOptions(
         Path directory,
         long bytes,
-        int reservePercent,
         long maxLiveBytes,
         long bytesPerSecond,
         long bytesPerDay,
-        DirectoryOptions files) {
+        OnIncompatible onIncompatible,
+        boolean coding) {
 
     /// @throws IllegalArgumentException when it is smaller than a tier can be
     public DiskOptions {
@@ -41,53 +41,45 @@ public record DiskOptions(
         return new DiskOptions(
                 directory,
                 bytes,
-                ReclaimConfig.DEFAULT_RESERVE_PERCENT,
                 Long.MAX_VALUE,
                 WriteBudget.UNLIMITED,
                 WriteBudget.UNLIMITED,
-                DirectoryOptions.defaults());
+                OnIncompatible.REFUSE,
+                true);
     }
 
     /// Limits what is written.
     public DiskOptions withWriteBudget(long newBytesPerSecond, long newBytesPerDay) {
         return new DiskOptions(
-                directory, bytes, reservePercent, maxLiveBytes, newBytesPerSecond, newBytesPerDay, files);
-    }
-
-    /// Keeps another share of the disk without anything alive.
-    public DiskOptions withReservePercent(int percent) {
-        return new DiskOptions(directory, bytes, percent, maxLiveBytes, bytesPerSecond, bytesPerDay, files);
+                directory, bytes, maxLiveBytes, newBytesPerSecond, newBytesPerDay, onIncompatible, coding);
     }
 
     /// Keeps no more than this alive.
     public DiskOptions withMaxLiveBytes(long most) {
-        return new DiskOptions(directory, bytes, reservePercent, most, bytesPerSecond, bytesPerDay, files);
-    }
-
-    /// Bytes of blocks that may be alive, each in whole pages.
-    public long liveBytes() {
-        return Math.min(maxLiveBytes, files.reclaim().liveBytes(DiskGeometry.of(bytes), reservePercent));
+        return new DiskOptions(directory, bytes, most, bytesPerSecond, bytesPerDay, onIncompatible, coding);
     }
 
     /// Rejects or discards a file in the directory that is not a tier of this format and size.
     public DiskOptions withOnIncompatible(OnIncompatible change) {
-        return withFiles(files.withOnIncompatible(change));
+        return new DiskOptions(directory, bytes, maxLiveBytes, bytesPerSecond, bytesPerDay, change, coding);
     }
 
     /// Writes bf16 values in three quarters of their bytes or as they are, see [DirectoryOptions#coding].
     public DiskOptions withCoding(boolean change) {
-        return withFiles(files.withCoding(change));
+        return new DiskOptions(directory, bytes, maxLiveBytes, bytesPerSecond, bytesPerDay, onIncompatible, change);
     }
 
-    /// As a store with this rule of admission opens it.
-    DiskOptions forAdmission(AdmissionKind admission) {
-        return admission == AdmissionKind.VALUE
-                ? withFiles(files.withReclaim(files.reclaim().withMaxKeptPercent()))
-                : this;
+    /// Bytes of blocks that may be alive, each in whole pages.
+    public long liveBytes() {
+        return Math.min(
+                maxLiveBytes,
+                ReclaimConfig.defaults().liveBytes(DiskGeometry.of(bytes), ReclaimConfig.DEFAULT_RESERVE_PERCENT));
     }
 
-    /// Opens the file in another way.
-    public DiskOptions withFiles(DirectoryOptions change) {
-        return new DiskOptions(directory, bytes, reservePercent, maxLiveBytes, bytesPerSecond, bytesPerDay, change);
+    /// How a store with this rule of admission opens the directory.
+    DirectoryOptions toDirectoryOptions(AdmissionKind admission) {
+        ReclaimConfig usual = ReclaimConfig.defaults();
+        return DirectoryOptions.of(
+                onIncompatible, admission == AdmissionKind.VALUE ? usual.withMaxKeptPercent() : usual, coding);
     }
 }

@@ -64,7 +64,8 @@ record TierStack(
         ExecutorService checking = checksumExecutor(disks.size());
         DiskSet set = new DiskSet();
         List<TierScheduler.TierSpec> targets = IntStream.range(0, disks.size())
-                .mapToObj(disk -> target(disks.get(disk), fronts.get(disk), store, checking, set))
+                .mapToObj(
+                        disk -> target(disks.get(disk), fronts.get(disk), admissionSettings.kind, store, checking, set))
                 .toList();
         long each = disks.stream()
                 .mapToLong(disk -> DiskGeometry.of(disk.bytes()).maxEntryBytes())
@@ -162,10 +163,15 @@ record TierStack(
     }
 
     private static TierScheduler.TierSpec target(
-            DiskOptions disk, @Nullable TierSource front, HostStore store, Executor checking, DiskSet set) {
+            DiskOptions disk,
+            @Nullable TierSource front,
+            AdmissionKind admission,
+            HostStore store,
+            Executor checking,
+            DiskSet set) {
         HostMemorySource memory = new MappedMemorySource(MemoryOptions.defaults());
-        TierOpener opener =
-                new DiskTierOpener(disk, memory, store.memory(), checking, set.add(DiskTierOpener.name(disk)));
+        TierOpener opener = new DiskTierOpener(
+                disk, admission, memory, store.memory(), checking, set.add(DiskTierOpener.name(disk)));
         return new TierScheduler.TierSpec(
                 front == null ? opener : new CachedDiskTierOpener(opener, front, store.memory(), new RetiredTiers()),
                 disk.liveBytes(),
@@ -198,6 +204,7 @@ record TierStack(
     /// @param member the disk among those of the store
     private record DiskTierOpener(
             DiskOptions options,
+            AdmissionKind admission,
             HostMemorySource memory,
             MemorySegment slots,
             Executor checksumExecutor,
@@ -219,7 +226,8 @@ record TierStack(
 
         @Override
         public Tier open(TierListener listener) {
-            DiskDirectory directory = DiskDirectory.open(options.directory(), options.bytes(), options.files());
+            DiskDirectory directory =
+                    DiskDirectory.open(options.directory(), options.bytes(), options.toDirectoryOptions(admission));
             try {
                 if (slots.byteSize() <= MAX_REGISTERED_BYTES) {
                     directory.device().register(slots);

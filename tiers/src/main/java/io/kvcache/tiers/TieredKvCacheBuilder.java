@@ -327,12 +327,7 @@ public final class TieredKvCacheBuilder {
     private TierStack openTiers(HostStore store) {
         TierStack.AdmissionSettings admitting = new TierStack.AdmissionSettings(admission, gain);
         if (!disks.isEmpty()) {
-            return TierStack.open(
-                    store,
-                    disks.stream().map(disk -> disk.forAdmission(admission)).toList(),
-                    others,
-                    admitting,
-                    clock);
+            return TierStack.open(store, disks, others, admitting, clock);
         }
         return others.isEmpty() ? TierStack.EMPTY : TierStack.openOthers(store, others, admitting, clock);
     }

@@ -43,6 +43,9 @@ import java.util.stream.Stream;
 /// **Threads.** Opening and [#openFailure] by any; closing as [BlockDevice].
 public final class DiskDirectory implements AutoCloseable {
 
+    /// Operations in flight at a time: an NVMe disk is busy with blocks of 64 KiB then.
+    private static final int DEPTH = 64;
+
     private static final Logger LOG = System.getLogger(DiskDirectory.class.getName());
 
     private static final String FILE = "tier";
@@ -246,7 +249,7 @@ public final class DiskDirectory implements AutoCloseable {
             DirectoryCheck directoryCheck, DirectoryLock lock, DirectoryOptions options, boolean create)
             throws IOException {
         BlockDevice device = FileDevice.open(FileDeviceOptions.of(directoryCheck.file(), directoryCheck.bytes())
-                .withDepth(options.depth())
+                .withDepth(DEPTH)
                 .withDirect(options.directIo())
                 .withEngine(options.engine())
                 .withCreate(create));

@@ -4,8 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.contract.Repetitions;
 import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
+import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
 import io.kvcache.tiers.device.OverlayDevice;
 import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
+import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
 import io.kvcache.tiers.disk.DiskLogFixture;
 import java.io.IOException;
@@ -37,10 +39,13 @@ final class DirectoryBitRotTest {
     private static final int PAGE = 4096;
 
     /// The page cache spares the disk a write a round, and few reads at a time spare memory for them.
-    private static final DirectoryOptions OPTIONS = DirectoryOptions.defaults()
-            .withDirect(DirectIo.OFF)
-            .withLimits(new LogLimits(16, 16, 1 << 20, 4096, 16, 30_000_000_000L))
-            .withReclaim(new ReclaimConfig(2, 0, 4096, false));
+    private static final DirectoryOptions OPTIONS = new DirectoryOptions(
+            OnIncompatible.REFUSE,
+            DirectIo.OFF,
+            IoBackendType.AUTO,
+            new LogLimits(16, 16, 1 << 20, 4096, 16, 30_000_000_000L),
+            new ReclaimConfig(2, 0, 4096, false),
+            true);
 
     private final SplittableRandom random = new SplittableRandom(SEED);
     private final Logger logger = Logger.getLogger("io.kvcache");

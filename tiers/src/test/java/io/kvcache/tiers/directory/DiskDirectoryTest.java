@@ -9,6 +9,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.LogCapture;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
 import io.kvcache.tiers.disk.DiskLogFixture;
 import java.io.IOException;
 import java.io.RandomAccessFile;
@@ -38,7 +39,8 @@ final class DiskDirectoryTest {
     private static final long BYTES = 8L << 20;
     private static final int SUPERBLOCK_BYTES = 1 << 20;
     private static final DirectoryOptions REFUSE = DirectoryOptions.defaults();
-    private static final DirectoryOptions DISCARD = REFUSE.withOnIncompatible(OnIncompatible.DISCARD);
+    private static final DirectoryOptions DISCARD =
+            DirectoryOptions.of(OnIncompatible.DISCARD, ReclaimConfig.defaults(), true);
 
     @TempDir
     private Path above;

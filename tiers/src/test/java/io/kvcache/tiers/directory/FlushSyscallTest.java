@@ -4,7 +4,11 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
+import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
 import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
+import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
+import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
 import io.kvcache.tiers.disk.DiskLogFixture;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -138,7 +142,13 @@ final class FlushSyscallTest {
 
         public static void main(String[] arguments) throws IOException {
             Path folder = Path.of(arguments[0]);
-            DirectoryOptions options = DirectoryOptions.defaults().withEngine(IoBackendType.THREADS);
+            DirectoryOptions options = new DirectoryOptions(
+                    OnIncompatible.REFUSE,
+                    DirectIo.AUTO,
+                    IoBackendType.THREADS,
+                    LogLimits.defaults(),
+                    ReclaimConfig.defaults(),
+                    true);
             try (FileChannel marker = FileChannel.open(
                             folder.resolve("marker"), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
                     DiskDirectory directory = DiskDirectory.open(folder.resolve("disk"), BYTES, options);
