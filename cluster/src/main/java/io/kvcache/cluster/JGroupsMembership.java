@@ -1,5 +1,6 @@
 package io.kvcache.cluster;
 
+import io.kvcache.cluster.MemberHello.HelloCodec;
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
@@ -15,8 +16,10 @@ import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
 import java.security.SecureRandom;
 import java.time.Duration;
+import java.util.ArrayDeque;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
@@ -33,7 +36,8 @@ import org.jgroups.View;
 import org.jgroups.util.UUID;
 import org.jspecify.annotations.Nullable;
 
-/// Membership by JGroups over TCP, with TLS and certificates on both sides, or on loopback with a secret on both sides.
+/// Membership by JGroups over TCP, with TLS and certificates on both sides, or on loopback with a secret on
+/// both sides.
 ///
 /// Each member tells the others about its server in a hello: to a new member, when something has changed, and now and
 /// then in case one was lost. A member that nothing is known about is in no list.
@@ -69,7 +73,8 @@ public final class JGroupsMembership implements Membership {
     private final CountDownLatch firstList = new CountDownLatch(1);
     private final Set<Address> distrusted = ConcurrentHashMap.newKeySet();
 
-    /// Guards the fields below it and is notified when they change. No message is sent and no listener called under it.
+    /// Guards the fields below it and is notified when they change. No message is sent and no listener called
+    /// under it.
     private final Object lock = new Object();
 
     private @Nullable Group group;
@@ -242,7 +247,8 @@ public final class JGroupsMembership implements Membership {
         group().update(self);
     }
 
-    /// Does nothing while this server joins or after it has left. May wait for receivers that are behind by a megabyte.
+    /// Does nothing while this server joins or after it has left. May wait for receivers that are behind by a
+    /// megabyte.
     @Override
     public void broadcast(byte[] message) {
         if (message.length > MAX_MESSAGE_BYTES) {
@@ -466,7 +472,8 @@ public final class JGroupsMembership implements Membership {
             delivery.run();
         }
 
-        /// Two servers of one name that were on two sides of a partition: this one is in no view until that one is out.
+        /// Two servers of one name that were on two sides of a partition: this one is in no view until that one
+        /// is out.
         private void reportRival() {
             NodeInfo rival = table.rival();
             if (rival != null && !rival.equals(reportedRival)) {
@@ -493,5 +500,52 @@ public final class JGroupsMembership implements Membership {
                 .putLong(uuid.getMostSignificantBits())
                 .putLong(uuid.getLeastSignificantBits())
                 .array();
+    }
+
+    /// Runs tasks one after another, in the order in which they came, without a thread of its own.
+    ///
+    /// Tasks are added under a lock that decides their order, and run after it was released. While another thread runs
+    /// them, [#run] returns at once. So a task may add further ones, and may wait for a lock that another
+    /// caller holds.
+    ///
+    /// **Threads.** Any.
+    static final class OrderedDelivery {
+
+        private static final System.Logger LOG = System.getLogger(OrderedDelivery.class.getName());
+
+        private final Queue<Runnable> tasks = new ArrayDeque<>();
+        private boolean running;
+
+        /// Puts a task behind all earlier ones, for the next [#run].
+        void add(Runnable task) {
+            synchronized (tasks) {
+                tasks.add(task);
+            }
+        }
+
+        /// Runs all tasks, unless another thread does. One that fails is logged, as a bug.
+        void run() {
+            synchronized (tasks) {
+                if (running) {
+                    return;
+                }
+                running = true;
+            }
+            for (Runnable next = next(); next != null; next = next()) {
+                try {
+                    next.run();
+                } catch (RuntimeException bug) {
+                    LOG.log(System.Logger.Level.ERROR, "a listener of the cluster's members failed", bug);
+                }
+            }
+        }
+
+        private @Nullable Runnable next() {
+            synchronized (tasks) {
+                Runnable next = tasks.poll();
+                running = next != null;
+                return next;
+            }
+        }
     }
 }

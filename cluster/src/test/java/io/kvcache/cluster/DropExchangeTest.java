@@ -2,6 +2,7 @@ package io.kvcache.cluster;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.cluster.DropExchange.DropTarget;
 import io.kvcache.cluster.DropRecord.NamespaceDigest;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.BlockShape;

@@ -2,6 +2,7 @@ package io.kvcache.cluster;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.cluster.JGroupsStack.SecretSockets;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;

@@ -3,6 +3,7 @@ package io.kvcache.cluster;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import io.kvcache.cluster.ViewKeeper.ViewChange;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.transport.cluster.ClusterNode;
 import io.kvcache.transport.cluster.ClusterView;

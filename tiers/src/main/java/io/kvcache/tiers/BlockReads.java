@@ -11,8 +11,8 @@ import io.kvcache.core.store.HostStore.LoadBatch;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.RecordLookup;
 import io.kvcache.core.tree.RecordHandle;
-import io.kvcache.tiers.OpenHandles.OpenHandle;
-import io.kvcache.tiers.TieredKvCache.AccessListeners;
+import io.kvcache.tiers.StoreContext.AccessListeners;
+import io.kvcache.tiers.StoreContext.OpenHandles.OpenHandle;
 import org.jspecify.annotations.Nullable;
 
 /// Pins what host memory has of a chain, and has a disk bring what it has behind that.
@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any.
 final class BlockReads {
 
-    private final HostBlockTable.StoreContext storeContext;
+    private final StoreContext storeContext;
     private final HostStore store;
     private final RecordLookup lookup;
     private final DiskLoader diskLoader;
@@ -29,12 +29,11 @@ final class BlockReads {
     private final @Nullable Prefetcher prefetcher;
 
     BlockReads(
-            HostBlockTable.StoreContext storeContext,
-            DiskLoader diskLoader,
-            AccessListeners listeners,
+            StoreContext storeContext,
+            DiskLoader diskLoader, 
             Prefetcher prefetcher) {
         this.prefetcher = prefetcher.isEnabled() ? prefetcher : null;
-        this.listeners = listeners;
+        listeners = storeContext.listeners();
         this.storeContext = storeContext;
         store = storeContext.store();
         lookup = store.lookup();

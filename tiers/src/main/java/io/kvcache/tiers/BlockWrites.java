@@ -9,8 +9,9 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
-import io.kvcache.tiers.OpenHandles.OpenHandle;
-import io.kvcache.tiers.TieredKvCache.AccessListeners;
+import io.kvcache.tiers.SlotWriter.RoomWaiter;
+import io.kvcache.tiers.StoreContext.AccessListeners;
+import io.kvcache.tiers.StoreContext.OpenHandles.OpenHandle;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.function.IntFunction;
@@ -20,22 +21,21 @@ import java.util.function.IntFunction;
 /// **Threads.** Any.
 final class BlockWrites {
 
-    private final HostBlockTable.StoreContext storeContext;
+    private final StoreContext storeContext;
     private final HostStore store;
     private final RoomWaiter roomWaiter;
     private final DiskLoader diskLoader;
     private final AccessListeners listeners;
 
     BlockWrites(
-            HostBlockTable.StoreContext storeContext,
+            StoreContext storeContext,
             RoomWaiter roomWaiter,
-            DiskLoader diskLoader,
-            AccessListeners listeners) {
+            DiskLoader diskLoader) {
         this.storeContext = storeContext;
         store = storeContext.store();
         this.roomWaiter = roomWaiter;
         this.diskLoader = diskLoader;
-        this.listeners = listeners;
+        listeners = storeContext.listeners();
     }
 
     /// As [io.kvcache.core.KvCache#put].

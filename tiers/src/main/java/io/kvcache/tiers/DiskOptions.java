@@ -1,7 +1,7 @@
 package io.kvcache.tiers;
 
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.tiers.directory.DirectoryOptions;
+import io.kvcache.tiers.directory.DiskDirectory.DirectoryOptions;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;

@@ -1,13 +1,9 @@
 package io.kvcache.tiers;
 
 import io.kvcache.core.BlockTable;
-import io.kvcache.core.cost.PrefillCost;
-import io.kvcache.core.store.HostStore;
-import io.kvcache.core.time.Clock;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.core.tree.RecordPool;
-import io.kvcache.tiers.OpenHandles.OpenHandle;
-import io.kvcache.tiers.movement.TierScheduler;
+import io.kvcache.tiers.StoreContext.OpenHandles.OpenHandle;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
@@ -22,54 +18,6 @@ import org.jspecify.annotations.Nullable;
 /// The records of the other blocks are looked up when the first segment is asked for, by walking the parents once.
 /// A table that is only counted costs nothing a block.
 final class HostBlockTable implements BlockTable {
-
-    /// Parts of the store that a table needs.
-    ///
-    /// @param tierScheduler null of a store without disks
-    /// @param prefill what computing takes, or null when unknown
-    /// @param prefetch whether blocks that are likely to be read next are brought from disk
-    record StoreContext(
-            HostStore store,
-            OpenHandles openHandles,
-            boolean checked,
-            Clock clock,
-            @Nullable TierScheduler tierScheduler,
-            @Nullable PrefillCost prefill,
-            boolean prefetch) {
-
-        /// The time during which a caller may use the segments that it is given. In a checked store they throw
-        /// once the scope is closed, instead of showing the next owner's bytes. That costs ten to twenty
-        /// microseconds a scope, so an unchecked store has none and hands the slot's memory out as it is.
-        @Nullable
-        Arena openScope() {
-            return checked ? Arena.ofShared() : null;
-        }
-
-        /// The same memory, for as long as a scope.
-        @SuppressWarnings("restricted") // the span and its length stay what the slab pool has bounded
-        static MemorySegment bind(@Nullable Arena scope, MemorySegment slot) {
-            return scope == null ? slot : slot.reinterpret(scope, null);
-        }
-
-        /// @throws IllegalStateException when another thread is inside an access at this moment
-        static void close(@Nullable Arena scope) {
-            if (scope != null) {
-                scope.close();
-            }
-        }
-
-        /// Returns whether a disk is still recovering.
-        boolean isRecovering() {
-            return tierScheduler != null && tierScheduler.isRecovering();
-        }
-
-        /// A record's slot was filled by a writer, or will not be.
-        void notifyChanged(int record) {
-            if (tierScheduler != null) {
-                tierScheduler.loadListeners().notifyChanged(record);
-            }
-        }
-    }
 
     private final StoreContext storeContext;
     private final int blockBytes;
@@ -89,7 +37,7 @@ final class HostBlockTable implements BlockTable {
         this.deepest = deepest;
         this.firstBlock = firstBlock;
         this.blockBytes = blockBytes;
-        endBlock = storeContext.store.records().depth(deepest) + 1;
+        endBlock = storeContext.store().records().depth(deepest) + 1;
         scope = storeContext.openScope();
     }
 
@@ -123,18 +71,18 @@ final class HostBlockTable implements BlockTable {
     public MemorySegment segment(int index) {
         int record = record(index);
         MemorySegment slot =
-                storeContext.store.slotSegment(storeContext.store.records().hostPage(record), blockBytes);
+                storeContext.store().slotSegment(storeContext.store().records().hostPage(record), blockBytes);
         return StoreContext.bind(scope, slot).asReadOnly();
     }
 
     @Override
     public int checksum(int index) {
-        return storeContext.store.records().checksum(record(index));
+        return storeContext.store().records().checksum(record(index));
     }
 
     @Override
     public long handle(int index) {
-        return storeContext.store.records().handle(record(index));
+        return storeContext.store().records().handle(record(index));
     }
 
     private int record(int index) {
@@ -152,7 +100,7 @@ final class HostBlockTable implements BlockTable {
         int[] known = recordsInOrder;
         if (known == null) {
             known = new int[endBlock - firstBlock];
-            RecordPool records = storeContext.store.records();
+            RecordPool records = storeContext.store().records();
             int record = deepest;
             for (int i = known.length - 1; i >= 0; i--) {
                 known[i] = record;
@@ -181,8 +129,8 @@ final class HostBlockTable implements BlockTable {
         try {
             StoreContext.close(scope);
         } finally {
-            storeContext.store.lookup().unpin(deepest);
-            storeContext.openHandles.release(openHandle);
+            storeContext.store().lookup().unpin(deepest);
+            storeContext.openHandles().release(openHandle);
         }
     }
 }

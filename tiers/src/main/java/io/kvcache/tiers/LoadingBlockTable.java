@@ -8,7 +8,7 @@ import io.kvcache.core.time.Timeouts;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
-import io.kvcache.tiers.OpenHandles.OpenHandle;
+import io.kvcache.tiers.StoreContext.OpenHandles.OpenHandle;
 import io.kvcache.tiers.movement.TierScheduler;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -30,7 +30,7 @@ final class LoadingBlockTable implements BlockTable {
 
     private static final long MIN_TIMER_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
-    private final HostBlockTable.StoreContext storeContext;
+    private final StoreContext storeContext;
     private final OpenHandle openHandle;
     private final BlockRange blockRange;
     private final LoadBatch loadBatch;
@@ -87,7 +87,7 @@ final class LoadingBlockTable implements BlockTable {
     ///
     /// @param deadline until when blocks may go on arriving
     LoadingBlockTable(
-            HostBlockTable.StoreContext storeContext, OpenHandle openHandle, BlockRange blockRange, Deadline deadline) {
+            StoreContext storeContext, OpenHandle openHandle, BlockRange blockRange, Deadline deadline) {
         this.storeContext = storeContext;
         this.openHandle = openHandle;
         this.blockRange = blockRange;
@@ -317,14 +317,14 @@ final class LoadingBlockTable implements BlockTable {
         }
         int page = records.hostPage(loadBatch.record(position));
         long bytes = (long) here * blockRange.layerBytes;
-        return HostBlockTable.StoreContext.bind(scope, storeContext.store().slotSegment(page, bytes))
+        return StoreContext.bind(scope, storeContext.store().slotSegment(page, bytes))
                 .asReadOnly();
     }
 
     @Override
     public synchronized MemorySegment segment(int index) {
         int page = records.hostPage(record(index));
-        return HostBlockTable.StoreContext.bind(
+        return StoreContext.bind(
                         scope, storeContext.store().slotSegment(page, blockRange.entry.blockBytes()))
                 .asReadOnly();
     }
@@ -392,7 +392,7 @@ final class LoadingBlockTable implements BlockTable {
             closed = true;
         }
         try {
-            HostBlockTable.StoreContext.close(scope);
+            StoreContext.close(scope);
         } finally {
             timeout.cancel();
             release();

@@ -20,8 +20,9 @@ import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.RecordLookup;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
-import io.kvcache.tiers.OpenHandles.OpenHandle;
-import io.kvcache.tiers.TieredKvCache.AccessListeners;
+import io.kvcache.tiers.SlotWriter.RoomWaiter;
+import io.kvcache.tiers.StoreContext.AccessListeners;
+import io.kvcache.tiers.StoreContext.OpenHandles.OpenHandle;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -46,7 +47,7 @@ final class ObjectOperations {
 
     private static final int UNLIKELY_SUM = 0x5eed_1e55;
 
-    private final HostBlockTable.StoreContext storeContext;
+    private final StoreContext storeContext;
     private final HostStore store;
     private final RecordLookup lookup;
     private final RoomWaiter roomWaiter;
@@ -56,12 +57,11 @@ final class ObjectOperations {
     private volatile long lastDrain;
 
     ObjectOperations(
-            HostBlockTable.StoreContext storeContext,
+            StoreContext storeContext,
             RoomWaiter roomWaiter,
             DiskLoader diskLoader,
-            Hints hints,
-            AccessListeners listeners) {
-        this.listeners = listeners;
+            Hints hints) {
+        listeners = storeContext.listeners();
         this.hints = hints;
         this.diskLoader = diskLoader;
         this.storeContext = storeContext;
@@ -461,14 +461,14 @@ final class ObjectOperations {
     /// A pinned object in host memory.
     private static final class HostObjectView implements ObjectView {
 
-        private final HostBlockTable.StoreContext storeContext;
+        private final StoreContext storeContext;
         private final OpenHandle openHandle;
         private final StoredObject stored;
         private final @Nullable Arena scope;
         private final AtomicBoolean closed = new AtomicBoolean();
 
         /// Takes over a pin and a hold.
-        HostObjectView(HostBlockTable.StoreContext storeContext, OpenHandle openHandle, StoredObject stored) {
+        HostObjectView(StoreContext storeContext, OpenHandle openHandle, StoredObject stored) {
             this.storeContext = storeContext;
             this.openHandle = openHandle;
             this.stored = stored;
@@ -484,7 +484,7 @@ final class ObjectOperations {
         public void visit(long offset, long bytes, SegmentVisitor each) {
             requireOpen();
             Objects.checkFromIndexSize(offset, bytes, stored.valueBytes());
-            MemorySegment readable = HostBlockTable.StoreContext.bind(
+            MemorySegment readable = StoreContext.bind(
                             scope, stored.lookup().memory())
                     .asReadOnly();
             stored.visit(offset, bytes, (_, from, length) -> each.visitSegment(readable, from, length));
@@ -527,7 +527,7 @@ final class ObjectOperations {
                 return;
             }
             try {
-                HostBlockTable.StoreContext.close(scope);
+                StoreContext.close(scope);
             } finally {
                 stored.lookup().unpin(stored.record());
                 storeContext.openHandles().release(openHandle);

@@ -32,7 +32,7 @@ final class Prefetcher {
     private final HostStore store;
     private final @Nullable TierScheduler tierScheduler;
 
-    Prefetcher(HostBlockTable.StoreContext storeContext) {
+    Prefetcher(StoreContext storeContext) {
         store = storeContext.store();
         tierScheduler = storeContext.prefetch() ? storeContext.tierScheduler() : null;
     }

@@ -4,9 +4,10 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.DiskBlock;
 import io.kvcache.core.RangeQuery;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
+import io.kvcache.core.store.TierPort;
 import io.kvcache.core.store.TierPort.DiskCopy;
 import io.kvcache.core.time.Clock;
-import io.kvcache.tiers.OpenHandles.OpenHandle;
+import io.kvcache.tiers.StoreContext.OpenHandles.OpenHandle;
 import io.kvcache.tiers.movement.TierScheduler;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
@@ -36,11 +37,11 @@ final class RangeReads {
     /// Of all requests: eight batches.
     private static final int MAX_PENDING_BYTES = 32 << 20;
 
-    private final HostBlockTable.StoreContext storeContext;
+    private final StoreContext storeContext;
     private final BlockReads blockReads;
     private final PendingBytes pendingBytes;
 
-    RangeReads(HostBlockTable.StoreContext storeContext, BlockReads blockReads) {
+    RangeReads(StoreContext storeContext, BlockReads blockReads) {
         this.storeContext = storeContext;
         this.blockReads = blockReads;
         pendingBytes = new PendingBytes(storeContext.clock(), MAX_PENDING_BYTES);
@@ -227,6 +228,51 @@ final class RangeReads {
         synchronized void release(int bytes) {
             free += bytes;
             notifyAll();
+        }
+    }
+
+    /// Reads parts of a block or object from the disk that it is on.
+    static final class TieredDiskBlock implements DiskBlock {
+
+        private final TierPort tierPort;
+        private final TierScheduler tierScheduler;
+        private final TierPort.DiskCopy copy;
+        private final Runnable onRead;
+
+        /// @param onRead run for each part that a caller gets, on a thread that must not be held up
+        TieredDiskBlock(TierPort tierPort, TierScheduler tierScheduler, TierPort.DiskCopy copy, Runnable onRead) {
+            this.tierPort = tierPort;
+            this.tierScheduler = tierScheduler;
+            this.copy = copy;
+            this.onRead = onRead;
+        }
+
+        @Override
+        public int bytes() {
+            return copy.block().bytes();
+        }
+
+        @Override
+        public int checksum() {
+            return copy.block().checksum();
+        }
+
+        @Override
+        public CompletableFuture<Boolean> read(int from, MemorySegment target, Runnable onEnd) {
+            if (from < 0 || target.byteSize() == 0 || from + target.byteSize() > bytes()) {
+                throw new IndexOutOfBoundsException(
+                        target.byteSize() + " bytes from " + from + " on; this block has " + bytes());
+            }
+            CompletableFuture<Boolean> outcome = new CompletableFuture<>();
+            var _ = tierScheduler.readRange(copy, from, target).thenAccept(there -> {
+                onEnd.run();
+                if (there && !outcome.isDone()) {
+                    tierPort.onUsed(copy.block());
+                    onRead.run();
+                }
+                outcome.complete(there);
+            });
+            return outcome;
         }
     }
 }

@@ -24,7 +24,7 @@ final class RecoveringBlockTable implements BlockTable {
     /// How often [#await] asks whether the chain is known by now.
     private static final long POLL_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
-    private final HostBlockTable.StoreContext storeContext;
+    private final StoreContext storeContext;
     private final TierScheduler tierScheduler;
     private final BlockTable first;
     private final SecondLookup secondLookup;
@@ -50,7 +50,7 @@ final class RecoveringBlockTable implements BlockTable {
     record SecondLookup(int end, BooleanSupplier isKnown, Function<Deadline, @Nullable BlockTable> lookAgain) {}
 
     private RecoveringBlockTable(
-            HostBlockTable.StoreContext storeContext,
+            StoreContext storeContext,
             TierScheduler tierScheduler,
             BlockTable first,
             long timeoutNanos,
@@ -64,7 +64,7 @@ final class RecoveringBlockTable implements BlockTable {
 
     /// @param first what is known at once, the table's from now on
     static BlockTable of(
-            HostBlockTable.StoreContext storeContext, BlockTable first, long timeoutNanos, SecondLookup secondLookup) {
+            StoreContext storeContext, BlockTable first, long timeoutNanos, SecondLookup secondLookup) {
         TierScheduler tierScheduler = storeContext.tierScheduler();
         if (tierScheduler == null) {
             return first;

@@ -2,7 +2,7 @@ package io.kvcache.tiers;
 
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemory;
-import io.kvcache.core.shm.SharedMemoryFiles;
+import io.kvcache.core.shm.SharedMemory.SharedMemoryFiles;
 import io.kvcache.core.shm.StagingArea;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tree.RecordHandle;

@@ -5,11 +5,14 @@ import io.kvcache.core.SealOutcome;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.PutReservation;
+import io.kvcache.core.time.Backoff;
+import io.kvcache.core.time.Clock;
 import io.kvcache.core.tree.RecordHandle;
-import io.kvcache.tiers.OpenHandles.OpenHandle;
+import io.kvcache.tiers.StoreContext.OpenHandles.OpenHandle;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /// Reserved room on its way to being sealed or abandoned: what block and object writers have in common.
@@ -17,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 /// Not safe for several threads at once, as no writer is.
 final class SlotWriter {
 
-    private final HostBlockTable.StoreContext storeContext;
+    private final StoreContext storeContext;
     private final PutReservation putReservation;
     private final OpenHandle openHandle;
     private final @Nullable Arena scope;
@@ -25,7 +28,7 @@ final class SlotWriter {
     private @Nullable ChunkedCrc crc;
 
     /// Takes over a hold; gives it back at once when nothing is reserved.
-    SlotWriter(HostBlockTable.StoreContext storeContext, OpenHandle openHandle, PutReservation putReservation) {
+    SlotWriter(StoreContext storeContext, OpenHandle openHandle, PutReservation putReservation) {
         this.storeContext = storeContext;
         this.openHandle = openHandle;
         this.putReservation = putReservation;
@@ -49,7 +52,7 @@ final class SlotWriter {
     }
 
     MemorySegment bind(MemorySegment slot) {
-        return HostBlockTable.StoreContext.bind(scope, slot);
+        return StoreContext.bind(scope, slot);
     }
 
     void requireOpen() {
@@ -94,7 +97,7 @@ final class SlotWriter {
         requireOpen();
         open = false;
         try {
-            HostBlockTable.StoreContext.close(scope);
+            StoreContext.close(scope);
             return putReservation.replaces() && storeContext.store().tierPort().hasDisks()
                     ? retrySeal(checksum)
                     : storeContext.store().seal(putReservation.record(), checksum);
@@ -120,12 +123,140 @@ final class SlotWriter {
         if (open) {
             open = false;
             try {
-                HostBlockTable.StoreContext.close(scope);
+                StoreContext.close(scope);
             } finally {
                 storeContext.store().abandon(putReservation.record());
                 storeContext.notifyChanged(putReservation.record());
                 storeContext.openHandles().release(openHandle);
             }
+        }
+    }
+
+    /// Waits for room while everything is pinned, or waits to be written to disk: the caller asks the store again at
+    /// growing
+    /// intervals, no longer than its timeout.
+    ///
+    /// ```java
+    /// RoomWaiter.Wait wait = roomWaiter.begin(timeoutNanos);
+    /// PutReservation room;
+    /// do {
+    ///     room = store.reserve(entry, chain, index, wait.isSparing());
+    /// } while (wait.repeats(room));
+    /// ```
+    ///
+    /// Unpinning takes no lock and wakes no thread, which keeps it at some nanoseconds; a wait for room is rare and
+    /// costs a millisecond more instead.
+    static final class RoomWaiter {
+
+        /// How long a put waits for blocks that are being written to disk before it has one evicted unwritten:
+        /// longer than a disk takes for what may be on its way to it.
+        private static final long MAX_WAIT_FOR_WRITES_NANOS = TimeUnit.SECONDS.toNanos(2);
+
+        private static final long INITIAL_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(20);
+        private static final long MAX_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+
+        private final Clock clock;
+        private final Runnable onRefused;
+        private final @Nullable TtlQueue ttlQueue;
+        private final @Nullable TimedPins pins;
+
+        /// One of a store that nothing is hinted to.
+        ///
+        /// @param refused run for each request for room that ends without any, however often it was tried
+        RoomWaiter(Clock clock, Runnable refused) {
+            this(clock, refused, null, null);
+        }
+
+        /// @param ttlQueue what is over by its time makes room first
+        /// @param pins those whose time is over end when there is no room
+        RoomWaiter(Clock clock, Runnable refused, @Nullable TtlQueue ttlQueue, @Nullable TimedPins pins) {
+            this.clock = clock;
+            this.onRefused = refused;
+            this.ttlQueue = ttlQueue;
+            this.pins = pins;
+        }
+
+        /// Begins a request for room.
+        ///
+        /// @param timeoutNanos how long it may wait
+        Wait begin(long timeoutNanos) {
+            releaseExpired();
+            return new Wait(timeoutNanos);
+        }
+
+        private void releaseExpired() {
+            if (ttlQueue != null) {
+                ttlQueue.releaseExpired();
+            }
+        }
+
+        /// One request for room.
+        ///
+        /// **Threads.** The caller's alone.
+        final class Wait {
+
+            private final long timeoutNanos;
+            private final long start = clock.nanos();
+            private boolean sparing;
+            private boolean hasReleasedPins;
+            private @Nullable Backoff pause;
+
+            private Wait(long timeoutNanos) {
+                this.timeoutNanos = timeoutNanos;
+                sparing = timeoutNanos > 0;
+            }
+
+            /// Returns whether the next attempt leaves what waits to be written to disk where it is, rather answering
+            /// NO_ROOM: while the caller can wait for the writes, but not for long.
+            boolean isSparing() {
+                return sparing;
+            }
+
+            /// Returns whether the caller is to ask again, after a pause. An interrupt ends the wait, as no
+            /// pause would take any time from then on; a put that was sent away evicts nothing any more.
+            ///
+            /// @param room what the store has answered
+            boolean repeats(PutReservation room) {
+                if (room.outcome() != PutOutcome.NO_ROOM) {
+                    return false;
+                }
+                if (pins != null && !hasReleasedPins) {
+                    pins.releaseExpired();
+                    hasReleasedPins = true;
+                    return true;
+                }
+                hasReleasedPins = false;
+                if (timeoutNanos == 0 || Thread.currentThread().isInterrupted() || !pause()) {
+                    onRefused.run();
+                    return false;
+                }
+                releaseExpired();
+                return true;
+            }
+
+            /// @return false when the time is over
+            private boolean pause() {
+                long limit = sparing ? Math.min(timeoutNanos, MAX_WAIT_FOR_WRITES_NANOS) : timeoutNanos;
+                long left = limit - (clock.nanos() - start);
+                if (left > 0) {
+                    pause = pause == null ? new Backoff(INITIAL_PAUSE_NANOS, MAX_PAUSE_NANOS) : pause;
+                    clock.sleep(Math.min(pause.nextNanos(), left));
+                    return true;
+                }
+                boolean wasSparing = sparing;
+                sparing = false;
+                pause = null;
+                return wasSparing;
+            }
+        }
+
+        long nanos() {
+            return clock.nanos();
+        }
+
+        /// Returns the rest of a timeout that began at `start`; 0 when it has passed.
+        long remainingNanos(long start, long timeoutNanos) {
+            return Math.max(0, timeoutNanos - (clock.nanos() - start));
         }
     }
 }

@@ -4,6 +4,8 @@ import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.time.Clock;
+import io.kvcache.tiers.StoreContext.AccessListeners;
+import io.kvcache.tiers.StoreContext.OpenHandles;
 import io.kvcache.tiers.TieredKvCache.StoreShutdown;
 import io.kvcache.tiers.movement.TierScheduler;
 import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
@@ -70,7 +72,8 @@ public record TickDrivenCache(TieredKvCache cache, HostStore store, TierSchedule
             }
         };
         TieredKvCache cache = new TieredKvCache(
-                new HostBlockTable.StoreContext(store, openHandles, false, setup.clock, tierScheduler, null, true),
+                new StoreContext(
+                        store, openHandles, false, setup.clock, tierScheduler, null, true, new AccessListeners()),
                 new StoreShutdown(store, openHandles, setup.clock, setup.patience, true, tiers),
                 null);
         return new TickDrivenCache(cache, store, tierScheduler);

@@ -34,6 +34,10 @@ import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.time.Clock;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.tiers.ObjectOperations.HostObjectCatalog;
+import io.kvcache.tiers.RangeReads.TieredDiskBlock;
+import io.kvcache.tiers.SlotWriter.RoomWaiter;
+import io.kvcache.tiers.StoreContext.AccessListeners;
+import io.kvcache.tiers.StoreContext.OpenHandles;
 import io.kvcache.tiers.movement.TierScheduler;
 import io.kvcache.tiers.movement.TierScheduler.FlushBarrier;
 import io.kvcache.tiers.movement.TierTransferStats;
@@ -42,13 +46,11 @@ import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.List;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 import java.util.function.IntPredicate;
 import java.util.function.Supplier;
@@ -91,7 +93,7 @@ public final class TieredKvCache implements LocalKvCache {
     private final @Nullable TierScheduler tierScheduler;
     private final Prefetcher prefetcher;
     private final StoreShutdown storeShutdown;
-    private final AccessListeners listeners = new AccessListeners();
+    private final AccessListeners listeners;
     private final List<Supplier<Runnable>> flushListeners = new CopyOnWriteArrayList<>();
     private final PromptTree prompts = new PromptTree(Caffeine.newBuilder()
             .maximumWeight(PromptTree.maxBytes())
@@ -103,19 +105,20 @@ public final class TieredKvCache implements LocalKvCache {
 
     /// @param share null when no other process may map the memory
     TieredKvCache(
-            HostBlockTable.StoreContext storeContext, StoreShutdown storeShutdown, @Nullable SharedHostMemory share) {
+            StoreContext storeContext, StoreShutdown storeShutdown, @Nullable SharedHostMemory share) {
         store = storeContext.store();
         openHandles = storeContext.openHandles();
+        listeners = storeContext.listeners();
         TtlQueue ttlQueue = new TtlQueue(storeContext.clock(), store.hints());
         TimedPins pins = new TimedPins(store, storeContext.clock());
         RoomWaiter roomWaiter = new RoomWaiter(storeContext.clock(), store::countRefused, ttlQueue, pins);
         diskLoader = new DiskLoader(storeContext, ttlQueue);
         prefetcher = new Prefetcher(storeContext);
-        blockReads = new BlockReads(storeContext, diskLoader, listeners, prefetcher);
+        blockReads = new BlockReads(storeContext, diskLoader, prefetcher);
         rangeReads = new RangeReads(storeContext, blockReads);
         hints = new Hints(store, storeContext.clock(), diskLoader, ttlQueue, pins);
-        puts = new BlockWrites(storeContext, roomWaiter, diskLoader, listeners);
-        objects = new ObjectOperations(storeContext, roomWaiter, diskLoader, hints, listeners);
+        puts = new BlockWrites(storeContext, roomWaiter, diskLoader);
+        objects = new ObjectOperations(storeContext, roomWaiter, diskLoader, hints);
         tierScheduler = storeContext.tierScheduler();
         this.storeShutdown = storeShutdown;
         this.share = share;
@@ -534,89 +537,6 @@ public final class TieredKvCache implements LocalKvCache {
     public void close() {
         hints.close();
         storeShutdown.run();
-    }
-
-    /// The access listeners of a store; usually none.
-    ///
-    /// They belong to the embedder and run on the threads of its callers. A failure of one must not fail a call
-    /// that has taken pins or room, so it ends here: the first of each listener is logged with its stack.
-    static final class AccessListeners implements AccessListener {
-
-        private static final Logger LOG = System.getLogger(TieredKvCache.class.getName());
-
-        private final List<RegisteredListener<AccessListener>> registrations = new CopyOnWriteArrayList<>();
-        private final List<RegisteredListener<ChainListener>> chainRegistrations = new CopyOnWriteArrayList<>();
-
-        private static final class RegisteredListener<L extends ChainListener> {
-            private final L listener;
-            private final AtomicBoolean failed = new AtomicBoolean();
-
-            RegisteredListener(L listener) {
-                this.listener = listener;
-            }
-
-            void logFailure(RuntimeException failure) {
-                if (failed.compareAndSet(false, true)) {
-                    LOG.log(
-                            Level.WARNING,
-                            "The use listener " + listener.getClass().getName()
-                                    + " threw; the store goes on, and logs no further failure of this listener",
-                            failure);
-                }
-            }
-        }
-
-        void add(AccessListener listener) {
-            registrations.add(new RegisteredListener<>(Objects.requireNonNull(listener, "listener")));
-        }
-
-        void addForChains(ChainListener listener) {
-            chainRegistrations.add(new RegisteredListener<>(Objects.requireNonNull(listener, "listener")));
-        }
-
-        /// Returns whether any listener hears of puts.
-        boolean hasListeners() {
-            return !registrations.isEmpty();
-        }
-
-        @Override
-        public void onAccess(BlockChain chain, int from, int found, int blockBytes) {
-            tell(registrations, chain, from, found, blockBytes);
-            tell(chainRegistrations, chain, from, found, blockBytes);
-        }
-
-        private static <L extends ChainListener> void tell(
-                List<RegisteredListener<L>> registrations, BlockChain chain, int from, int found, int blockBytes) {
-            for (RegisteredListener<L> each : registrations) {
-                try {
-                    each.listener.onAccess(chain, from, found, blockBytes);
-                } catch (RuntimeException failure) {
-                    each.logFailure(failure);
-                }
-            }
-        }
-
-        @Override
-        public void onAccess(LookupKind lookupKind, Namespace namespace, BlockKey key, long bytes) {
-            for (RegisteredListener<AccessListener> each : registrations) {
-                try {
-                    each.listener.onAccess(lookupKind, namespace, key, bytes);
-                } catch (RuntimeException failure) {
-                    each.logFailure(failure);
-                }
-            }
-        }
-
-        @Override
-        public void onPut(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean replaces) {
-            for (RegisteredListener<AccessListener> each : registrations) {
-                try {
-                    each.listener.onPut(namespace, key, after, bytes, replaces);
-                } catch (RuntimeException failure) {
-                    each.logFailure(failure);
-                }
-            }
-        }
     }
 
     /// Ends a store: bars new claims, waits for the open ones, and unmaps the memory only if all are gone.

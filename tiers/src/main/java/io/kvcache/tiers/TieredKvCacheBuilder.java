@@ -1,7 +1,6 @@
 package io.kvcache.tiers;
 
 import io.kvcache.core.cost.PrefillCost;
-import io.kvcache.core.event.EventLog;
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.memory.SlabPool;
@@ -9,10 +8,13 @@ import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
+import io.kvcache.core.store.StoreEvents.EventLog;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierSource;
 import io.kvcache.core.time.Clock;
 import io.kvcache.core.tree.RecordLayout;
+import io.kvcache.tiers.StoreContext.AccessListeners;
+import io.kvcache.tiers.StoreContext.OpenHandles;
 import io.kvcache.tiers.TieredKvCache.StoreShutdown;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
@@ -312,8 +314,15 @@ public final class TieredKvCacheBuilder {
         OpenHandles openHandles = new OpenHandles(trackOpenHandles);
         Duration flush = disks.isEmpty() ? Duration.ZERO : flushOnClose;
         return new TieredKvCache(
-                new HostBlockTable.StoreContext(
-                        store, openHandles, checkedSegments, clock, tierStack.tierScheduler(), prefill, prefetch),
+                new StoreContext(
+                        store,
+                        openHandles,
+                        checkedSegments,
+                        clock,
+                        tierStack.tierScheduler(),
+                        prefill,
+                        prefetch,
+                        new AccessListeners()),
                 new StoreShutdown(
                         store,
                         openHandles,

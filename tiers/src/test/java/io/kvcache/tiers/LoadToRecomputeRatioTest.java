@@ -3,7 +3,7 @@ package io.kvcache.tiers;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
-import io.kvcache.tiers.LoadOrComputePolicy.LoadToRecomputeRatio;
+import io.kvcache.tiers.DiskLoader.LoadOrComputePolicy.LoadToRecomputeRatio;
 import org.junit.jupiter.api.Test;
 
 final class LoadToRecomputeRatioTest {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.store.HostStore.PutReservation;
+import io.kvcache.tiers.SlotWriter.RoomWaiter;
 import io.kvcache.tiers.os.SystemClock;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,13 +1,13 @@
 package io.kvcache.bench.jmh;
 
 import io.kvcache.core.PutOutcome;
-import io.kvcache.core.event.EventLog;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
+import io.kvcache.core.store.StoreEvents.EventLog;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
 

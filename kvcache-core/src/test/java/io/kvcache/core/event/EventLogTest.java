@@ -3,6 +3,7 @@ package io.kvcache.core.event;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import io.kvcache.core.store.StoreEvents.EventLog;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.List;

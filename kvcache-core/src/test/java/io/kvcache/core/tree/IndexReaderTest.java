@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.policy.RecordView;
+import io.kvcache.core.tree.IndexHeader.IndexReader;
 import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

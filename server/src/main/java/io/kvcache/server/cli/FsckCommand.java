@@ -1,7 +1,7 @@
 package io.kvcache.server.cli;
 
-import io.kvcache.tiers.directory.DirectoryOptions;
 import io.kvcache.tiers.directory.DiskDirectory;
+import io.kvcache.tiers.directory.DiskDirectory.DirectoryOptions;
 import io.kvcache.tiers.directory.DiskDirectoryException;
 import io.kvcache.tiers.disk.AuditReport;
 import io.kvcache.tiers.disk.AuditReport.NamespaceReport;

@@ -1,9 +1,9 @@
 package io.kvcache.server.cluster;
 
+import io.kvcache.cluster.DropExchange.DropTarget;
 import io.kvcache.cluster.DropLog;
 import io.kvcache.cluster.DropRecord;
 import io.kvcache.cluster.DropRecord.NamespaceDigest;
-import io.kvcache.cluster.DropTarget;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;

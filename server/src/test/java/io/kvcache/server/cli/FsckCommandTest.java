@@ -2,8 +2,8 @@ package io.kvcache.server.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.tiers.directory.DirectoryOptions;
 import io.kvcache.tiers.directory.DiskDirectory;
+import io.kvcache.tiers.directory.DiskDirectory.DirectoryOptions;
 import io.kvcache.tiers.disk.DiskLogFixture;
 import java.io.IOException;
 import java.io.RandomAccessFile;

@@ -4,10 +4,14 @@ import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.FileDevice;
 import io.kvcache.tiers.device.FileDeviceOptions;
+import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
+import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig;
+import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
 import io.kvcache.tiers.disk.LogHeader;
 import io.kvcache.tiers.disk.LogHeader.FormatError;
 import io.kvcache.tiers.os.ByteSizeFormat;
@@ -488,6 +492,35 @@ public final class DiskDirectory implements AutoCloseable {
                         "its size is %s, but its file system has only %s left; configure less, or free space there"
                                 .formatted(ByteSizeFormat.format(bytes), ByteSizeFormat.format(usable)));
             }
+        }
+    }
+
+    /// How a [DiskDirectory] is opened.
+    ///
+    /// @param onIncompatible whether a file is discarded that is not a disk tier of this format and size
+    /// @param directIo whether the page cache is bypassed
+    /// @param engine how the kernel is asked
+    /// @param limits of the log
+    /// @param reclaim rules of the log
+    /// @param coding whether bf16 values are written in three quarters of their bytes, without loss; what was
+    ///     coded before is read either way
+    public record DirectoryOptions(
+            OnIncompatible onIncompatible,
+            DirectIo directIo,
+            IoBackendType engine,
+            LogLimits limits,
+            ReclaimConfig reclaim,
+            boolean coding) {
+
+        /// Refuses what is incompatible, on the best path there is.
+        public static DirectoryOptions defaults() {
+            return of(OnIncompatible.REFUSE, ReclaimConfig.defaults(), true);
+        }
+
+        /// On the best path there is.
+        public static DirectoryOptions of(OnIncompatible onIncompatible, ReclaimConfig reclaim, boolean coding) {
+            return new DirectoryOptions(
+                    onIncompatible, DirectIo.AUTO, IoBackendType.AUTO, LogLimits.defaults(), reclaim, coding);
         }
     }
 }

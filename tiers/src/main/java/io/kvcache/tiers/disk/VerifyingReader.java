@@ -2,8 +2,8 @@ package io.kvcache.tiers.disk;
 
 import io.kvcache.core.codec.StoredLayout;
 import io.kvcache.core.codec.StoredRange;
-import io.kvcache.core.tier.RangeTier.TierRange;
 import io.kvcache.core.tier.SubmitResult;
+import io.kvcache.core.tier.Tier.RangeTier.TierRange;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.tiers.device.IoOutcome;
@@ -70,7 +70,7 @@ final class VerifyingReader {
         return SubmitResult.ACCEPTED;
     }
 
-    /// As [io.kvcache.core.tier.RangeTier#readRange].
+    /// As [io.kvcache.core.tier.Tier.RangeTier#readRange].
     SubmitResult readRange(TierRange range) {
         SubmitResult refusal = refusal(range.address());
         if (refusal != null) {

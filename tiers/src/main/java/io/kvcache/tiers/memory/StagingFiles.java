@@ -2,7 +2,7 @@ package io.kvcache.tiers.memory;
 
 import io.kvcache.core.memory.Pages;
 import io.kvcache.core.shm.StagingArea;
-import io.kvcache.core.shm.StagingHeader;
+import io.kvcache.core.shm.StagingArea.StagingHeader;
 import io.kvcache.tiers.memory.MappedMemory.SharedMemoryFile;
 import io.kvcache.tiers.memory.SharedMemorySource.StagingLimits;
 import io.kvcache.tiers.os.ByteSizeFormat;

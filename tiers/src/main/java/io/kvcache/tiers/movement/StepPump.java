@@ -2,9 +2,9 @@ package io.kvcache.tiers.movement;
 
 import io.kvcache.core.memory.Pages;
 import io.kvcache.core.store.TierPort;
-import io.kvcache.core.tier.RangeTier;
-import io.kvcache.core.tier.RangeTier.TierRange;
 import io.kvcache.core.tier.Tier;
+import io.kvcache.core.tier.Tier.RangeTier;
+import io.kvcache.core.tier.Tier.RangeTier.TierRange;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.tiers.movement.SteppedLoads.SteppedLoad;
 import java.lang.foreign.MemorySegment;

@@ -6,6 +6,7 @@ import io.kvcache.core.contract.Repetitions;
 import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
 import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
 import io.kvcache.tiers.device.OverlayDevice;
+import io.kvcache.tiers.directory.DiskDirectory.DirectoryOptions;
 import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;

@@ -3,6 +3,7 @@ package io.kvcache.tiers.directory;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
+import io.kvcache.tiers.directory.DiskDirectory.DirectoryOptions;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

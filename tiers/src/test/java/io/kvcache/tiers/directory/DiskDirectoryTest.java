@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.LogCapture;
+import io.kvcache.tiers.directory.DiskDirectory.DirectoryOptions;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
 import io.kvcache.tiers.disk.DiskLogFixture;

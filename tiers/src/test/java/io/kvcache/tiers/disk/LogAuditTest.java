@@ -9,6 +9,7 @@ import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.AuditReport.NamespaceReport;
 import io.kvcache.tiers.disk.AuditReport.RegionState;
+import io.kvcache.tiers.disk.LogAudit.FingerprintSet;
 import io.kvcache.tiers.disk.LogAudit.Scope;
 import io.kvcache.tiers.disk.ScriptedDevice.Fate;
 import io.kvcache.tiers.disk.ScriptedDevice.Operation;

@@ -6,9 +6,10 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import io.kvcache.core.memory.HostMemory;
-import io.kvcache.core.shm.SharedMemoryFiles;
+import io.kvcache.core.shm.SharedMemory.SharedMemoryFiles;
 import io.kvcache.core.tree.IndexHeader;
 import io.kvcache.core.tree.RecordLayout;
+import io.kvcache.tiers.memory.SharedMemorySource.SpaceReservation;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

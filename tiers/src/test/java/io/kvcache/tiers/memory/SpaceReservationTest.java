@@ -2,6 +2,7 @@ package io.kvcache.tiers.memory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.tiers.memory.SharedMemorySource.SpaceReservation;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;

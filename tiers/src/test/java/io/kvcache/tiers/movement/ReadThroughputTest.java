@@ -3,6 +3,7 @@ package io.kvcache.tiers.movement;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.withinPercentage;
 
+import io.kvcache.tiers.movement.LoadPump.ReadThroughput;
 import org.junit.jupiter.api.Test;
 
 final class ReadThroughputTest {

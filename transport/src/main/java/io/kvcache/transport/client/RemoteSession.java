@@ -1,7 +1,7 @@
 package io.kvcache.transport.client;
 
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.shm.SharedMemoryFiles;
+import io.kvcache.core.shm.SharedMemory.SharedMemoryFiles;
 import io.kvcache.transport.client.RemoteKvCacheBuilder.RemoteOptions;
 import io.kvcache.transport.client.RpcClient.RpcException;
 import io.kvcache.transport.net.Connector;

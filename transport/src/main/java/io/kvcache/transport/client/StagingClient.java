@@ -1,6 +1,6 @@
 package io.kvcache.transport.client;
 
-import io.kvcache.core.shm.SharedMemoryFiles;
+import io.kvcache.core.shm.SharedMemory.SharedMemoryFiles;
 import io.kvcache.transport.client.RpcClient.RpcException;
 import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.shm.StagingMemory;

@@ -7,6 +7,7 @@ import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.NodeState;
 import io.kvcache.transport.cluster.Placement;
 import io.kvcache.transport.cluster.ReplicaPolicy;
+import io.kvcache.transport.peer.Peer.RetiredPeers;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -225,8 +226,8 @@ final class FormerOwners implements AutoCloseable {
         return null;
     }
 
-    /// Returns whether the holder should evict a group that was fetched from it, as it is this server's now. Where each
-    /// group that was read has a second copy, the former owner has the place for it.
+    /// Returns whether the holder should evict a group that was fetched from it, as it is this server's now.
+    /// Where each group that was read has a second copy, the former owner has the place for it.
     boolean isMove(BlockChain group) {
         return !isCopy(group) && state.replicas != ReplicaPolicy.REUSED;
     }

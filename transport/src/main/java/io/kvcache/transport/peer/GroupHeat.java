@@ -3,6 +3,7 @@ package io.kvcache.transport.peer;
 import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
 import io.kvcache.core.identity.BlockKey;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /// How much a client reads of each group, and how many servers should have a copy therefore.
@@ -57,5 +58,37 @@ final class GroupHeat {
         double all = Math.max(1, allBytes.value(nowNanos));
         double fairShares = reads.bytes.value(nowNanos) / all * servers;
         return Math.clamp((long) Math.ceil(2 * fairShares), 1, Math.min(MAX_COPIES, servers));
+    }
+
+    /// A sum of what has happened lately: it is halved every 30 seconds. All sums are halved at the same moments, so
+    /// the quotient of two of them does not jump.
+    ///
+    /// **Threads.** Any.
+    static final class DecayingSum {
+
+        private static final long HALVING_NANOS = TimeUnit.SECONDS.toNanos(30);
+
+        private long sum;
+        private long halvings;
+
+        synchronized void add(long amount, long nowNanos) {
+            decay(nowNanos);
+            sum += amount;
+        }
+
+        synchronized long value(long nowNanos) {
+            decay(nowNanos);
+            return sum;
+        }
+
+        private void decay(long nowNanos) {
+            long now = Math.floorDiv(nowNanos, HALVING_NANOS);
+            if (sum == 0) {
+                halvings = now;
+            } else if (now > halvings) {
+                sum >>= Math.min(Long.SIZE - 1, now - halvings);
+                halvings = now;
+            }
+        }
     }
 }

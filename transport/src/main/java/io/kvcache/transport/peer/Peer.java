@@ -1,12 +1,17 @@
 package io.kvcache.transport.peer;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.peer.GroupHeat.DecayingSum;
 import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -249,5 +254,71 @@ final class Peer implements AutoCloseable {
         ClusterConnection now = cache;
         cache = null;
         return now;
+    }
+
+    /// What this process reads at one server.
+    ///
+    /// **Threads.** Any.
+    static final class ReadLoad {
+
+        private final AtomicLong underWay = new AtomicLong();
+        private final DecayingSum recent = new DecayingSum();
+
+        /// Begins to read up to so many bytes.
+        void begin(long bytes) {
+            underWay.addAndGet(bytes);
+        }
+
+        /// Ends what was begun.
+        ///
+        /// @param wanted bytes, as at the begin
+        /// @param found bytes that came
+        void end(long wanted, long found, long nowNanos) {
+            underWay.addAndGet(-wanted);
+            recent.add(found, nowNanos);
+        }
+
+        /// Returns whether there are fewer bytes under way than at another server; if these are equal, whether fewer
+        /// bytes were read lately.
+        boolean isBelow(ReadLoad other, long nowNanos) {
+            long mine = underWay.get();
+            long others = other.underWay.get();
+            return mine == others ? recent.value(nowNanos) < other.recent.value(nowNanos) : mine < others;
+        }
+    }
+
+    /// Connections to servers that are gone from the view. Calls that began before may still use them, so they
+    /// are closed a minute later at the earliest.
+    ///
+    /// **Threads.** To be used under a lock of the owner's.
+    static final class RetiredPeers {
+
+        private static final long KEPT_NANOS = TimeUnit.MINUTES.toNanos(1);
+
+        private final List<Retired> retired = new ArrayList<>();
+
+        private record Retired(Peer peer, long sinceNanos) {}
+
+        void add(Peer peer, long nowNanos) {
+            retired.add(new Retired(peer, nowNanos));
+        }
+
+        /// Closes those that nothing uses any more.
+        void closeUnused(long nowNanos) {
+            retired.removeIf(each -> {
+                ClusterConnection connection = each.peer.connection();
+                boolean unused = nowNanos - each.sinceNanos > KEPT_NANOS
+                        && (connection == null || !connection.isConnected() || connection.openHandles() == 0);
+                if (unused) {
+                    each.peer.close();
+                }
+                return unused;
+            });
+        }
+
+        void closeAll() {
+            retired.forEach(each -> each.peer.close());
+            retired.clear();
+        }
     }
 }

@@ -5,22 +5,41 @@ import io.kvcache.core.ForwardingKvCache;
 import io.kvcache.core.Hint;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.Match;
+import io.kvcache.core.event.CacheEvent;
+import io.kvcache.core.event.StoreSnapshot;
+import io.kvcache.core.event.TierKind;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.ByteRange;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Timeouts;
+import io.kvcache.transport.cluster.BlockGroup;
 import io.kvcache.transport.cluster.ViewSource;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
+import java.util.Queue;
+import java.util.Set;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Function;
 import java.util.function.LongSupplier;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /// The cache of a server in a cluster, which fetches groups from other servers.
 ///
@@ -29,8 +48,8 @@ import java.util.stream.IntStream;
 /// match, blocks that a former owner has count as those of a disk.
 ///
 /// Of a group that another server owns, they ask the owner, unless the cluster's
-/// [policy][io.kvcache.transport.cluster.ReplicaPolicy] is to have no copies. What comes is a copy: the owner keeps the
-/// group. [io.kvcache.core.Hint.Expect] has missing blocks fetched in the background.
+/// [policy][io.kvcache.transport.cluster.ReplicaPolicy] is to have no copies. What comes is a copy: the owner
+/// keeps the group. [io.kvcache.core.Hint.Expect] has missing blocks fetched in the background.
 ///
 /// **Failures.** A server that does not reply in time, or sends corrupt blocks, is not asked for 100 ms, then twice as
 /// long each time up to 10 s. No caller waits for a server beyond its own timeout.
@@ -401,5 +420,141 @@ public final class PeeredKvCache extends ForwardingKvCache {
         fetcher.close();
         formerOwners.close();
         delegate().close();
+    }
+
+    /// Chains that a store fetches although no caller waits for them, one after another.
+    ///
+    /// **Threads.** Any. The executor's do the fetching, one of them at a time, so that callers who wait have the
+    /// others.
+    static final class BackgroundFetches {
+
+        /// What is more is not fetched.
+        private static final int MAX_WAITING = 256;
+
+        /// A group has 8k tokens at most: 1 GiB of blocks for the largest models.
+        private static final long FETCH_NANOS = TimeUnit.SECONDS.toNanos(2);
+
+        private final BlockFetcher fetcher;
+        private final Executor executor;
+        private final Queue<Missing> waiting = new ArrayBlockingQueue<>(MAX_WAITING);
+        private final AtomicBoolean running = new AtomicBoolean();
+
+        /// @param at first block that is missing
+        private record Missing(BlockChain chain, int at) {}
+
+        BackgroundFetches(BlockFetcher fetcher, Executor executor) {
+            this.fetcher = fetcher;
+            this.executor = executor;
+        }
+
+        /// Adds the blocks of a chain from an index on. Blocks behind that block's group are not fetched.
+        ///
+        /// @return false when too many wait
+        boolean add(BlockChain chain, int at) {
+            boolean added = waiting.offer(new Missing(chain, at));
+            if (added && running.compareAndSet(false, true)) {
+                try {
+                    executor.execute(this::run);
+                } catch (RejectedExecutionException closing) {
+                    return false;
+                }
+            }
+            return added;
+        }
+
+        private void run() {
+            boolean more = true;
+            while (more) {
+                try {
+                    for (Missing next = next(); next != null; next = next()) {
+                        var _ = fetcher.fetch(next.chain, next.at, FETCH_NANOS);
+                    }
+                } finally {
+                    running.set(false);
+                }
+                more = !waiting.isEmpty() && running.compareAndSet(false, true);
+            }
+        }
+
+        /// Returns null when nothing waits. An interrupt ends all: the store is being closed.
+        private @Nullable Missing next() {
+            if (Thread.currentThread().isInterrupted()) {
+                waiting.clear();
+            }
+            return waiting.poll();
+        }
+    }
+
+    /// Chains of the groups that a store has in memory, for a server that gives them away.
+    ///
+    /// A group is a tree: chains that share its first block. Each chain here ends at a block that has no block
+    /// in memory below it, so all of them together have all blocks.
+    ///
+    /// **Threads.** Any number take chains.
+    static final class GroupHandover {
+
+        /// Most blocks that are given: some 100 MiB of heap for their keys.
+        private static final int MAX_BLOCKS = 1 << 20;
+
+        private final Queue<BlockChain> chains;
+
+        private GroupHandover(Queue<BlockChain> chains) {
+            this.chains = chains;
+        }
+
+        /// Returns the next chain, or null when there is none left.
+        @Nullable
+        BlockChain next() {
+            return chains.poll();
+        }
+
+        /// Returns the number of chains that no thread has taken.
+        int left() {
+            return chains.size();
+        }
+
+        static GroupHandover of(StoreSnapshot snapshot) {
+            Map<BlockKey, CacheEvent> blocks = new HashMap<>();
+            Set<BlockKey> parents = new HashSet<>();
+            for (CacheEvent event : snapshot.stored()) {
+                Namespace namespace = snapshot.namespaces().get(event.namespaceId());
+                boolean wanted = event.tier() == TierKind.HOST && namespace != null && BlockGroup.isGroups(namespace);
+                if (wanted && blocks.size() < MAX_BLOCKS) {
+                    blocks.put(key(event), event);
+                    parents.add(parent(event));
+                }
+            }
+            Queue<BlockChain> chains = new ConcurrentLinkedQueue<>();
+            for (CacheEvent event : blocks.values()) {
+                Namespace namespace = snapshot.namespaces().get(event.namespaceId());
+                List<BlockKey> path = parents.contains(key(event)) ? List.of() : path(event, blocks);
+                if (namespace != null && !path.isEmpty()) {
+                    chains.add(BlockChain.ofKeys(namespace, path));
+                }
+            }
+            return new GroupHandover(chains);
+        }
+
+        /// Returns the keys from the group's first block to this one; empty when one is not in memory.
+        private static List<BlockKey> path(CacheEvent last, Map<BlockKey, CacheEvent> blocks) {
+            Deque<BlockKey> path = new ArrayDeque<>();
+            CacheEvent at = last;
+            while (at != null) {
+                path.addFirst(key(at));
+                if (at.depth() == 0) {
+                    return new ArrayList<>(path);
+                }
+                at = blocks.get(parent(at));
+            }
+            return List.of();
+        }
+
+        private static BlockKey key(CacheEvent event) {
+            return new BlockKey(event.keyHi(), event.keyLo());
+        }
+
+        private static BlockKey parent(CacheEvent event) {
+            return new BlockKey(event.parentHi(), event.parentLo());
+        }
     }
 }

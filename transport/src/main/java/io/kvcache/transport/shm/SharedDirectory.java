@@ -1,7 +1,7 @@
 package io.kvcache.transport.shm;
 
-import io.kvcache.core.shm.SharedMemoryFiles;
-import io.kvcache.core.shm.StagingHeader;
+import io.kvcache.core.shm.SharedMemory.SharedMemoryFiles;
+import io.kvcache.core.shm.StagingArea.StagingHeader;
 import io.kvcache.transport.net.CleanupThread;
 import io.kvcache.transport.wire.SharedMemoryCodec.StagingDescriptor;
 import java.io.IOException;

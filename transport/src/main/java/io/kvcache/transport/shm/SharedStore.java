@@ -2,9 +2,9 @@ package io.kvcache.transport.shm;
 
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.memory.Pages;
-import io.kvcache.core.shm.SharedMemoryFiles;
+import io.kvcache.core.shm.SharedMemory.SharedMemoryFiles;
 import io.kvcache.core.tree.IndexHeader;
-import io.kvcache.core.tree.IndexReader;
+import io.kvcache.core.tree.IndexHeader.IndexReader;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.transport.shm.SharedDirectory.SharedMapping;
 import java.io.IOException;

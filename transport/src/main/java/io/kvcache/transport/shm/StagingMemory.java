@@ -1,8 +1,8 @@
 package io.kvcache.transport.shm;
 
 import io.kvcache.core.memory.Pages;
-import io.kvcache.core.shm.SharedMemoryFiles;
-import io.kvcache.core.shm.StagingHeader;
+import io.kvcache.core.shm.SharedMemory.SharedMemoryFiles;
+import io.kvcache.core.shm.StagingArea.StagingHeader;
 import io.kvcache.transport.shm.SharedDirectory.SharedMapping;
 import io.kvcache.transport.wire.SharedMemoryCodec.StagingDescriptor;
 import java.io.IOException;

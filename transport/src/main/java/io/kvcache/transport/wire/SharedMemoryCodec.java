@@ -1,7 +1,7 @@
 package io.kvcache.transport.wire;
 
-import io.kvcache.core.shm.SharedMemoryFiles;
-import io.kvcache.core.shm.StagingHeader;
+import io.kvcache.core.shm.SharedMemory.SharedMemoryFiles;
+import io.kvcache.core.shm.StagingArea.StagingHeader;
 import org.jspecify.annotations.Nullable;
 
 /// Reply to SHARE: `u64 epoch, text directory, text slots, text records`.
@@ -87,6 +87,25 @@ public final class SharedMemoryCodec {
                 throw new ProtocolException("%s = %s; allowed: 0 to %s".formatted(field, length, MAX_BYTES));
             }
             return length;
+        }
+    }
+
+    /// The checksum of bytes that a client puts: `u32 checksum, u32 flags`. Flag 1: there is none, and the
+    /// server computes it of what has arrived.
+    public static final class ChecksumCodec {
+
+        private static final int UNKNOWN = 1;
+
+        private ChecksumCodec() {}
+
+        public static BodyWriter write(@Nullable Integer checksum, BodyWriter to) {
+            return checksum == null ? to.i32(0).i32(UNKNOWN) : to.i32(checksum).i32(0);
+        }
+
+        /// Returns the checksum, or null when the client does not know it.
+        public static @Nullable Integer read(BodyReader from) throws ProtocolException {
+            int checksum = from.i32("checksum");
+            return (from.i32("flags") & UNKNOWN) == 0 ? (Integer) checksum : null;
         }
     }
 }

@@ -7,7 +7,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.shm.StagingHeader;
+import io.kvcache.core.shm.StagingArea.StagingHeader;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.memory.SharedMemorySource.StagingLimits;
 import io.kvcache.transport.net.DisconnectReason;

@@ -3,6 +3,7 @@ package io.kvcache.transport.net;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.transport.net.TcpConnector.HostResolver;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.UnknownHostException;

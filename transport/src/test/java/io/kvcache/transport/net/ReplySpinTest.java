@@ -2,6 +2,7 @@ package io.kvcache.transport.net;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.transport.net.TcpConnection.ReplySpin;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;

@@ -3,7 +3,7 @@ package io.kvcache.transport.shm;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.check.BlockContent;
-import io.kvcache.core.shm.SharedMemoryFiles;
+import io.kvcache.core.shm.SharedMemory.SharedMemoryFiles;
 import io.kvcache.transport.shm.SharedStore.OneSidedCounters;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;

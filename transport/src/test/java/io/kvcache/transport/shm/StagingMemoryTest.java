@@ -5,9 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.shm.SharedMemory;
-import io.kvcache.core.shm.SharedMemoryFiles;
+import io.kvcache.core.shm.SharedMemory.SharedMemoryFiles;
 import io.kvcache.core.shm.StagingArea;
-import io.kvcache.core.shm.StagingHeader;
+import io.kvcache.core.shm.StagingArea.StagingHeader;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.shm.StagingMemory.FirstFitAllocator;
 import io.kvcache.transport.wire.SharedMemoryCodec.StagingDescriptor;

@@ -9,7 +9,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.shm.SharedMemoryFiles;
+import io.kvcache.core.shm.SharedMemory.SharedMemoryFiles;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.shm.SharedStore.OneSidedCounters;
