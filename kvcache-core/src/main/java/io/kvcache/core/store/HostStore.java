@@ -17,7 +17,6 @@ import io.kvcache.core.memory.Pages;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.LruFallback;
-import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
 import io.kvcache.core.store.MemoryShares.SlotClassPolicies;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
@@ -292,13 +291,34 @@ public final class HostStore implements AutoCloseable {
             lock.lock();
             try {
                 for (int left = LOADS_PER_BATCH; comes && left > 0 && loadBatch.end() < to; left--) {
-                    comes = loadBatch.startNext(chain, tree, slotAllocator, pins);
+                    comes = beginNextLoad(chain, loadBatch, pins);
                 }
             } finally {
                 lock.unlock();
             }
         }
         return loadBatch.trimmed();
+    }
+
+    /// Begins with the next block of a batch; under the lock.
+    ///
+    /// @return whether it comes
+    private boolean beginNextLoad(BlockChain chain, LoadBatch loadBatch, int pins) {
+        int index = loadBatch.end();
+        int record = tree.findAny(chain.keyHi(index), chain.keyLo(index));
+        boolean inPlace = record != NONE
+                && pool.depth(record) == index
+                && RecordFlags.isBlockOf(pool.flags(record), loadBatch.namespace)
+                && (loadBatch.count == 0 || pool.parent(record) == loadBatch.record(loadBatch.count - 1));
+        LoadOutcome start = inPlace ? slotAllocator.load(record, pins) : LoadOutcome.NOT_FOUND;
+        if (loadBatch.inSteps && (start == LoadOutcome.STARTED || start == LoadOutcome.JOINED)) {
+            pool.setFlags(record, RecordFlags.READ_IN_STEPS, true);
+        }
+        if (start.isAvailable()) {
+            loadBatch.add(
+                    record, start == LoadOutcome.STARTED ? DiskAddress.diskOf(pool.diskAddress(record)) : -1);
+        }
+        return start.isAvailable();
     }
 
     /// Has an object brought into host memory.
@@ -691,25 +711,13 @@ public final class HostStore implements AutoCloseable {
             return disks[position];
         }
 
-        /// Begins with the next block; under the store's lock.
-        boolean startNext(BlockChain chain, BlockTree tree, SlotAllocator slotAllocator, int pins) {
-            RecordPool pool = tree.pool();
-            int index = from + count;
-            int record = tree.findAny(chain.keyHi(index), chain.keyLo(index));
-            boolean inPlace = record != RecordView.NONE
-                    && pool.depth(record) == index
-                    && RecordFlags.isBlockOf(pool.flags(record), namespace)
-                    && (count == 0 || pool.parent(record) == records[count - 1]);
-            LoadOutcome start = inPlace ? slotAllocator.load(record, pins) : LoadOutcome.NOT_FOUND;
-            if (inSteps && (start == LoadOutcome.STARTED || start == LoadOutcome.JOINED)) {
-                pool.setFlags(record, RecordFlags.READ_IN_STEPS, true);
-            }
-            if (start.isAvailable()) {
-                started.set(count, start == LoadOutcome.STARTED);
-                disks[count] = (byte) (start == LoadOutcome.STARTED ? DiskAddress.diskOf(pool.diskAddress(record)) : 0);
-                records[count++] = record;
-            }
-            return start.isAvailable();
+        /// Adds the next block.
+        ///
+        /// @param disk that it is to be read from by the caller, or -1 when it comes without
+        private void add(int record, int disk) {
+            started.set(count, disk >= 0);
+            disks[count] = (byte) Math.max(0, disk);
+            records[count++] = record;
         }
 
         /// No more blocks begin: keeps what is of those that come, as a run may be kept for long and its chain

@@ -191,11 +191,6 @@ final class LogIo {
                 (at, tag) -> at.discard(offset, length, tag), OperationType.DISCARD, null, 0, completion));
     }
 
-    /// Returns how many transfers wait for room in the device, without those that a caller waits for.
-    int backlog() {
-        return others.size();
-    }
-
     /// Returns whether nothing waits and nothing is in flight, syncs that were not begun included.
     boolean isIdle() {
         return isDeviceIdle() && !syncInFlight && syncWaiters.isEmpty();

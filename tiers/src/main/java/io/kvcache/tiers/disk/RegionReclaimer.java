@@ -332,7 +332,6 @@ final class RegionReclaimer {
         private final boolean discard;
         private final Queue<Region> waiting = new ArrayDeque<>();
         private int inFlight;
-        private long discardsRefused;
 
         RegionEraser(LogIo io, RegionTable regionTable, PagePool pages, boolean discard) {
             this.io = io;
@@ -391,10 +390,7 @@ final class RegionReclaimer {
                 finish(region, Region.State.BAD);
             } else if (discard) {
                 long bytes = regionTable.geometry().regionBytes() - DiskGeometry.PAGE_BYTES;
-                io.discard(regionTable.offset(region, 0), bytes, outcome -> {
-                    discardsRefused += outcome.isDone() ? 0 : 1;
-                    finish(region, Region.State.FREE);
-                });
+                io.discard(regionTable.offset(region, 0), bytes, _ -> finish(region, Region.State.FREE));
             } else {
                 finish(region, Region.State.FREE);
             }
@@ -407,10 +403,6 @@ final class RegionReclaimer {
             } else {
                 region.transitionTo(state);
             }
-        }
-
-        long discardsRefused() {
-            return discardsRefused;
         }
     }
 }
