@@ -468,8 +468,8 @@ public final class DropExchange implements DropListener {
     /// **Threads.** Any.
     public interface DropTarget {
 
-        /// Returns false while the disks are being read and may still tell of a namespace that the store does not know
-        /// yet.
+        /// Returns false while the disks are being read and may still tell of a namespace that the store does
+        /// not know yet.
         boolean canDrop(NamespaceDigest namespace);
 
         /// Drops something here; nothing where the store does not know the namespace.

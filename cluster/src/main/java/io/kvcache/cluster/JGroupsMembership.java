@@ -39,11 +39,12 @@ import org.jspecify.annotations.Nullable;
 /// Membership by JGroups over TCP, with TLS and certificates on both sides, or on loopback with a secret on
 /// both sides.
 ///
-/// Each member tells the others about its server in a hello: to a new member, when something has changed, and now and
-/// then in case one was lost. A member that nothing is known about is in no list.
+/// Each member tells the others about its server in a hello: to a new member, when something has changed, and
+/// now and then in case one was lost. A member that nothing is known about is in no list.
 ///
-/// **Failures.** A server whose connection breaks is out after a fraction of a second, a silent one after the failure
-/// timeout and about two seconds more. Sides of a partition find each other within twice the failure timeout.
+/// **Failures.** A server whose connection breaks is out after a fraction of a second, a silent one after the
+/// failure timeout and about two seconds more. Sides of a partition find each other within twice the failure
+/// timeout.
 ///
 /// **Ownership.** Of its port and threads, from [#start] to [#close].
 ///
@@ -85,7 +86,8 @@ public final class JGroupsMembership implements Membership {
     ///
     /// @param cluster name, 1 to 255 bytes of UTF-8 without NUL; members of another name do not get in
     /// @param listen `host:port` of the one port for other members, at which they reach it
-    /// @param seeds `host:port` of some members; this server may be among them. The order should be the same at all
+    /// @param seeds `host:port` of some members; this server may be among them. The order should be the same at
+    ///     all
     /// @param dns `name:port` whose addresses are the members', in place of seeds; empty if there are seeds
     /// @param proof the server's certificate, or the secret of a cluster on loopback
     /// @param failureAfter a silent server is out after about this time, 1 to 60 seconds
@@ -135,7 +137,8 @@ public final class JGroupsMembership implements Membership {
 
     /// Checks the settings; opens nothing.
     ///
-    /// @throws IllegalArgumentException when the address to listen at is unknown, is not a single one, or needs tls
+    /// @throws IllegalArgumentException when the address to listen at is unknown, is not a single one, or needs
+    ///     tls
     public JGroupsMembership(Settings settings) {
         this.settings = settings;
         listen = resolve(settings);
@@ -171,8 +174,8 @@ public final class JGroupsMembership implements Membership {
     /// A server that takes the place of one which has just died waits until that one is out. If one of its name is
     /// alive, it is refused after the failure timeout and two seconds.
     ///
-    /// @throws IllegalStateException when another live server has this name, the certificate is for another one, or
-    ///     the port cannot be opened; the membership is closed then
+    /// @throws IllegalStateException when another live server has this name, the certificate is for another
+    ///     one, or the port cannot be opened; the membership is closed then
     @Override
     public void start(NodeInfo self, Listener listener) {
         checkCertificate(self.name());
@@ -504,9 +507,9 @@ public final class JGroupsMembership implements Membership {
 
     /// Runs tasks one after another, in the order in which they came, without a thread of its own.
     ///
-    /// Tasks are added under a lock that decides their order, and run after it was released. While another thread runs
-    /// them, [#run] returns at once. So a task may add further ones, and may wait for a lock that another
-    /// caller holds.
+    /// Tasks are added under a lock that decides their order, and run after it was released. While another
+    /// thread runs them, [#run] returns at once. So a task may add further ones, and may wait for a lock that
+    /// another caller holds.
     ///
     /// **Threads.** Any.
     static final class OrderedDelivery {

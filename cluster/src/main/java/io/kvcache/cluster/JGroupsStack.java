@@ -49,8 +49,8 @@ import org.jspecify.annotations.Nullable;
 /// connection that breaks makes TCP suspect the member, and VERIFY_SUSPECT2 asks it before it is out.
 ///
 /// **First coordinator.** Of members that start at the same moment, the lowest address becomes coordinator and the
-/// others join it. Members that do not know each other yet would choose different ones, and views would have to merge.
-/// So addresses of listed seeds are lower than others, in the order of the list.
+/// others join it. Members that do not know each other yet would choose different ones, and views would have to
+/// merge. So addresses of listed seeds are lower than others, in the order of the list.
 final class JGroupsStack {
 
     /// Most bytes that a peer may announce for a message. Bundles have at most 64,000.
@@ -134,12 +134,11 @@ final class JGroupsStack {
     /// needs no proof: no other user can read or change a connection over loopback.
     ///
     /// 1. The side that connects sends `KVCLUST1` and 32 random bytes.
-    /// 2. The other one sends 32 random bytes and its [proof][ClusterSecret#proof] over both, the cluster's name, and
-    ///    the two ends of the connection.
-    /// 3. The first one sends its own proof, which has another label.
+    /// 2. The other one sends 32 random bytes and its [proof][ClusterSecret#proof] over both, the cluster's
+    /// name, and the two ends of the connection. 3. The first one sends its own proof, which has another label.
     ///
-    /// As the ends are in it, a proof is worth nothing over another connection. So a stranger at a port that a member
-    /// connects to cannot pass on what it hears to another member.
+    /// As the ends are in it, a proof is worth nothing over another connection. So a stranger at a port that a
+    /// member connects to cannot pass on what it hears to another member.
     static final class SecretSockets extends DefaultSocketFactory {
 
         private static final System.Logger LOG = System.getLogger(SecretSockets.class.getName());
@@ -334,12 +333,12 @@ final class JGroupsStack {
     /// TCP of JGroups in which no address holds up another one.
     ///
     /// JGroups sends to all addresses by one thread, which also connects. The system accepts a connection to a
-    /// process that stands still, and the handshake then waits for as long as a member may be silent. Heartbeats that
-    /// wait behind it have the healthy members take each other for gone. So each address has a thread while there is
-    /// something to send to it.
+    /// process that stands still, and the handshake then waits for as long as a member may be silent.
+    /// Heartbeats that wait behind it have the healthy members take each other for gone. So each address has a
+    /// thread while there is something to send to it.
     ///
-    /// Messages for an address that cannot be reached, or that has fallen far behind, are discarded. JGroups repeats
-    /// what matters.
+    /// Messages for an address that cannot be reached, or that has fallen far behind, are discarded. JGroups
+    /// repeats what matters.
     ///
     /// **Threads.** Any.
     static final class UnblockedTcp extends TCP {
@@ -351,8 +350,8 @@ final class JGroupsStack {
 
         private final Map<Address, Outbox> outboxes = new ConcurrentHashMap<>();
 
-        /// What waits for one address, which has a thread from the first message to the last. Changed under its lock
-        /// in the map.
+        /// What waits for one address, which has a thread from the first message to the last. Changed under its
+        /// lock in the map.
         private static final class Outbox {
 
             private final Queue<byte[]> messages = new ArrayDeque<>();

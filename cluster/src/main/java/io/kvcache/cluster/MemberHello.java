@@ -94,7 +94,8 @@ record MemberHello(NodeInfo node, boolean settled, long revision, String secret)
             return hello;
         }
 
-        private static ClusterTls.Signed readSignature(BodyReader body) throws ProtocolException, GeneralSecurityException {
+        private static ClusterTls.Signed readSignature(BodyReader body)
+                throws ProtocolException, GeneralSecurityException {
             int count = body.u8("certificates");
             if (count < 1 || count > MAX_CERTIFICATES) {
                 throw new ProtocolException("certificates = %s; allowed: 1 to %s".formatted(count, MAX_CERTIFICATES));

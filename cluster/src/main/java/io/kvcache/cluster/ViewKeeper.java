@@ -443,7 +443,9 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
             double moved = 100 * movedShare();
             if (moved > 0.5e-6) {
                 parts.add(
-                        moved < 1 ? "moved less than 1 % of groups" : "moved %s %% of groups".formatted(Math.round(moved)));
+                        moved < 1
+                                ? "moved less than 1 % of groups"
+                                : "moved %s %% of groups".formatted(Math.round(moved)));
             }
             return String.join("; ", parts);
         }

@@ -28,10 +28,7 @@ final class BlockReads {
     /// Null when nothing is brought in ahead of its readers.
     private final @Nullable Prefetcher prefetcher;
 
-    BlockReads(
-            StoreContext storeContext,
-            DiskLoader diskLoader, 
-            Prefetcher prefetcher) {
+    BlockReads(StoreContext storeContext, DiskLoader diskLoader, Prefetcher prefetcher) {
         this.prefetcher = prefetcher.isEnabled() ? prefetcher : null;
         listeners = storeContext.listeners();
         this.storeContext = storeContext;

@@ -27,10 +27,7 @@ final class BlockWrites {
     private final DiskLoader diskLoader;
     private final AccessListeners listeners;
 
-    BlockWrites(
-            StoreContext storeContext,
-            RoomWaiter roomWaiter,
-            DiskLoader diskLoader) {
+    BlockWrites(StoreContext storeContext, RoomWaiter roomWaiter, DiskLoader diskLoader) {
         this.storeContext = storeContext;
         store = storeContext.store();
         this.roomWaiter = roomWaiter;

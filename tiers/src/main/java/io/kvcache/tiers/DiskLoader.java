@@ -249,7 +249,8 @@ final class DiskLoader {
         return state == ControlWord.LOADING || state == ControlWord.LOADED;
     }
 
-    /// An object that is on its way from disk, and pinned from the start: it ends with the pin kept, or given back.
+    /// An object that is on its way from disk, and pinned from the start: it ends with the pin kept, or given
+    /// back.
     ///
     /// **Threads.** Any.
     private static final class ObjectLoad {
@@ -312,14 +313,15 @@ final class DiskLoader {
         }
     }
 
-    /// Decides whether blocks that are on disk are loaded. They are left there if computing them takes less time, or
-    /// if they would come too late.
+    /// Decides whether blocks that are on disk are loaded. They are left there if computing them takes less
+    /// time, or if they would come too late.
     ///
-    /// The policy of host memory gets the same ratio ([LoadToRecomputeRatio]), because a block that is read back in no
-    /// time need not be kept there. Admission to disks by value learns where in a prompt computing takes longer.
+    /// The policy of host memory gets the same ratio ([LoadToRecomputeRatio]), because a block that is read
+    /// back in no time need not be kept there. Admission to disks by value learns where in a prompt computing
+    /// takes longer.
     ///
-    /// The time of a load is estimated from recent reads and from the queue of reads. A disk without reads gives no
-    /// estimate, so one in [#PROBE_INTERVAL] such blocks is loaded all the same.
+    /// The time of a load is estimated from recent reads and from the queue of reads. A disk without reads
+    /// gives no estimate, so one in [#PROBE_INTERVAL] such blocks is loaded all the same.
     ///
     /// **Threads.** Any.
     static final class LoadOrComputePolicy {
@@ -375,7 +377,8 @@ final class DiskLoader {
             double loading = tierScheduler.estimateReadNanos(
                     (long) diskRange.length() * store.require(chain.namespace()).blockBytes());
             if (loading > 0) {
-                double computing = 1e9 * cost.seconds(diskRange.residentBlocks * tokens, diskRange.knownBlocks * tokens);
+                double computing =
+                        1e9 * cost.seconds(diskRange.residentBlocks * tokens, diskRange.knownBlocks * tokens);
                 store.tierPort().setReloadCostRatio(loadToRecomputeRatio.record(loading, computing));
             }
         }
@@ -403,9 +406,9 @@ final class DiskLoader {
 
         /// Time to read blocks from disk as a share of the time to compute them, over the last requests.
         ///
-        /// The policy of host memory weighs every block that has a copy by it, so one request that came while the disk
-        /// was busy must not move it far. Times are added up before they are divided. Requests count by the blocks
-        /// they load, and older ones for less and less.
+        /// The policy of host memory weighs every block that has a copy by it, so one request that came while
+        /// the disk was busy must not move it far. Times are added up before they are divided. Requests count
+        /// by the blocks they load, and older ones for less and less.
         ///
         /// **Threads.** Any.
         static final class LoadToRecomputeRatio {

@@ -86,8 +86,7 @@ final class LoadingBlockTable implements BlockTable {
     /// Takes over all pins, and a hold.
     ///
     /// @param deadline until when blocks may go on arriving
-    LoadingBlockTable(
-            StoreContext storeContext, OpenHandle openHandle, BlockRange blockRange, Deadline deadline) {
+    LoadingBlockTable(StoreContext storeContext, OpenHandle openHandle, BlockRange blockRange, Deadline deadline) {
         this.storeContext = storeContext;
         this.openHandle = openHandle;
         this.blockRange = blockRange;
@@ -324,8 +323,7 @@ final class LoadingBlockTable implements BlockTable {
     @Override
     public synchronized MemorySegment segment(int index) {
         int page = records.hostPage(record(index));
-        return StoreContext.bind(
-                        scope, storeContext.store().slotSegment(page, blockRange.entry.blockBytes()))
+        return StoreContext.bind(scope, storeContext.store().slotSegment(page, blockRange.entry.blockBytes()))
                 .asReadOnly();
     }
 

@@ -56,11 +56,7 @@ final class ObjectOperations {
     private final AccessListeners listeners;
     private volatile long lastDrain;
 
-    ObjectOperations(
-            StoreContext storeContext,
-            RoomWaiter roomWaiter,
-            DiskLoader diskLoader,
-            Hints hints) {
+    ObjectOperations(StoreContext storeContext, RoomWaiter roomWaiter, DiskLoader diskLoader, Hints hints) {
         listeners = storeContext.listeners();
         this.hints = hints;
         this.diskLoader = diskLoader;
@@ -484,9 +480,8 @@ final class ObjectOperations {
         public void visit(long offset, long bytes, SegmentVisitor each) {
             requireOpen();
             Objects.checkFromIndexSize(offset, bytes, stored.valueBytes());
-            MemorySegment readable = StoreContext.bind(
-                            scope, stored.lookup().memory())
-                    .asReadOnly();
+            MemorySegment readable =
+                    StoreContext.bind(scope, stored.lookup().memory()).asReadOnly();
             stored.visit(offset, bytes, (_, from, length) -> each.visitSegment(readable, from, length));
         }
 

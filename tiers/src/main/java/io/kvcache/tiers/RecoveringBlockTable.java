@@ -63,8 +63,7 @@ final class RecoveringBlockTable implements BlockTable {
     }
 
     /// @param first what is known at once, the table's from now on
-    static BlockTable of(
-            StoreContext storeContext, BlockTable first, long timeoutNanos, SecondLookup secondLookup) {
+    static BlockTable of(StoreContext storeContext, BlockTable first, long timeoutNanos, SecondLookup secondLookup) {
         TierScheduler tierScheduler = storeContext.tierScheduler();
         if (tierScheduler == null) {
             return first;

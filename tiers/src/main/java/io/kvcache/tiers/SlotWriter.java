@@ -132,9 +132,8 @@ final class SlotWriter {
         }
     }
 
-    /// Waits for room while everything is pinned, or waits to be written to disk: the caller asks the store again at
-    /// growing
-    /// intervals, no longer than its timeout.
+    /// Waits for room while everything is pinned, or waits to be written to disk: the caller asks the store
+    /// again at growing intervals, no longer than its timeout.
     ///
     /// ```java
     /// RoomWaiter.Wait wait = roomWaiter.begin(timeoutNanos);
@@ -144,8 +143,8 @@ final class SlotWriter {
     /// } while (wait.repeats(room));
     /// ```
     ///
-    /// Unpinning takes no lock and wakes no thread, which keeps it at some nanoseconds; a wait for room is rare and
-    /// costs a millisecond more instead.
+    /// Unpinning takes no lock and wakes no thread, which keeps it at some nanoseconds; a wait for room is rare
+    /// and costs a millisecond more instead.
     static final class RoomWaiter {
 
         /// How long a put waits for blocks that are being written to disk before it has one evicted unwritten:
@@ -206,8 +205,8 @@ final class SlotWriter {
                 sparing = timeoutNanos > 0;
             }
 
-            /// Returns whether the next attempt leaves what waits to be written to disk where it is, rather answering
-            /// NO_ROOM: while the caller can wait for the writes, but not for long.
+            /// Returns whether the next attempt leaves what waits to be written to disk where it is, rather
+            /// answering NO_ROOM: while the caller can wait for the writes, but not for long.
             boolean isSparing() {
                 return sparing;
             }

@@ -104,8 +104,7 @@ public final class TieredKvCache implements LocalKvCache {
     private final @Nullable SharedHostMemory share;
 
     /// @param share null when no other process may map the memory
-    TieredKvCache(
-            StoreContext storeContext, StoreShutdown storeShutdown, @Nullable SharedHostMemory share) {
+    TieredKvCache(StoreContext storeContext, StoreShutdown storeShutdown, @Nullable SharedHostMemory share) {
         store = storeContext.store();
         openHandles = storeContext.openHandles();
         listeners = storeContext.listeners();

@@ -37,8 +37,8 @@ public interface StagingArea extends AutoCloseable {
     @Override
     void close();
 
-    /// The first page of a file that a client writes into. It names the client that the server made the file for, so
-    /// that a client with the path of another client's file does not write there.
+    /// The first page of a file that a client writes into. It names the client that the server made the file
+    /// for, so that a client with the path of another client's file does not write there.
     ///
     /// ```
     ///  0  8 bytes  "KVCSTAGE"

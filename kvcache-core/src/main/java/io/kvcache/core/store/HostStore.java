@@ -53,6 +53,10 @@ public final class HostStore implements AutoCloseable {
 
     private static final int MAX_WEIGHT = 1000;
 
+    /// Attempts to take the lock before its queue is joined: with the processor's pauses between them, two or
+    /// three turns of others.
+    private static final int MAX_SPINS = 50;
+
     /// Loads begun in one turn of the lock; each may evict a block.
     private static final int LOADS_PER_BATCH = 64;
 
@@ -315,8 +319,7 @@ public final class HostStore implements AutoCloseable {
             pool.setFlags(record, RecordFlags.READ_IN_STEPS, true);
         }
         if (start.isAvailable()) {
-            loadBatch.add(
-                    record, start == LoadOutcome.STARTED ? DiskAddress.diskOf(pool.diskAddress(record)) : -1);
+            loadBatch.add(record, start == LoadOutcome.STARTED ? DiskAddress.diskOf(pool.diskAddress(record)) : -1);
         }
         return start.isAvailable();
     }
@@ -342,7 +345,7 @@ public final class HostStore implements AutoCloseable {
 
     /// Reserves room for an object; `sparing` as above.
     public PutReservation reserveObject(NamespaceEntry entry, ObjectSpec object, boolean sparing) {
-        SpinLock.lock(lock);
+        lockSoon();
         try {
             lookup.drainUses();
             return slotAllocator.count(slotAllocator.reserveObject(entry, object, sparing));
@@ -351,8 +354,8 @@ public final class HostStore implements AutoCloseable {
         }
     }
 
-    /// Stores a small object whose bytes are at hand, in one turn of the lock. For a store without disks: copies that
-    /// they have, or are about to have, are not looked after.
+    /// Stores a small object whose bytes are at hand, in one turn of the lock. For a store without disks:
+    /// copies that they have, or are about to have, are not looked after.
     ///
     /// An older object of the key is overwritten where it lies if it has a slot of the same class, is tied to no
     /// other and is pinned by no reader. Otherwise the new one gets a record and a slot of its own.
@@ -363,7 +366,7 @@ public final class HostStore implements AutoCloseable {
     /// @param engineHash as [EngineValueKey#hashIn]
     /// @return with RESERVED as outcome when it is stored, else why it is not
     public PutReservation storeObject(NamespaceEntry entry, BlockKey key, byte[] object, long engineHash) {
-        SpinLock.lock(lock);
+        lockSoon();
         try {
             int older = tree.findAny(key.hi(), key.lo());
             if (slotAllocator.fitsPlaceOf(older, entry, object.length) && recordStates.overwrite(older, object)) {
@@ -432,7 +435,7 @@ public final class HostStore implements AutoCloseable {
     ///
     /// @param equal what [#pinEqual] answered
     public SealOutcome seal(int record, int checksum, long equal) {
-        SpinLock.lock(lock);
+        lockSoon();
         try {
             if (recordStates.stateOf(record) == ControlWord.DELETED) {
                 recordStates.release(record);
@@ -567,26 +570,17 @@ public final class HostStore implements AutoCloseable {
         recordMemory.close();
     }
 
-    /// How the store's lock is taken where a turn is short and comes often: that of another thread is over in
-    /// half a microsecond, and to sleep through it and be woken takes twenty. So the lock is asked for
-    /// a few times more before its queue is joined.
-    static final class SpinLock {
-
-        /// With the processor's pauses between them, two or three turns of others.
-        private static final int MAX_SPINS = 50;
-
-        private SpinLock() {}
-
-        /// Takes the lock.
-        static void lock(ReentrantLock lock) {
-            for (int i = 0; i < MAX_SPINS; i++) {
-                if (lock.tryLock()) {
-                    return;
-                }
-                Thread.onSpinWait();
+    /// Takes the lock where a turn is short and comes often: that of another thread is over in half a
+    /// microsecond, and to sleep through it and be woken takes twenty. So the lock is asked for a few times more
+    /// before its queue is joined.
+    private void lockSoon() {
+        for (int i = 0; i < MAX_SPINS; i++) {
+            if (lock.tryLock()) {
+                return;
             }
-            lock.lock();
+            Thread.onSpinWait();
         }
+        lock.lock();
     }
 
     /// How large a store is and how it evicts.

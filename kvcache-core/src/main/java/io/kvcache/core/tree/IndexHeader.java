@@ -188,8 +188,8 @@ public record IndexHeader(long epoch, int records, long slotBytes, UUID proof) {
             }
         }
 
-        /// Returns the first page of a record's slot that was found in host memory, or that the store keeps for this
-        /// reader.
+        /// Returns the first page of a record's slot that was found in host memory, or that the store keeps for
+        /// this reader.
         ///
         /// @param bytes that the block must have
         /// @return the page, or -1 when the record no longer holds it, holds another size, or is not a record
@@ -225,8 +225,8 @@ public record IndexHeader(long epoch, int records, long slotBytes, UUID proof) {
             return line(handle).get(INT32, RecordLayout.FLAGS) >>> NAMESPACE_SHIFT;
         }
 
-        /// Returns whether the record still holds the block that was found, so that all reads of it and of its slot
-        /// until now are valid.
+        /// Returns whether the record still holds the block that was found, so that all reads of it and of its
+        /// slot until now are valid.
         public boolean isUnchanged(long handle) {
             VarHandle.loadLoadFence();
             long control = (long) LONG.getOpaque(line(handle), RecordLayout.CONTROL);

@@ -18,7 +18,7 @@ final class OperationPathsTest {
     /// Collaborators by the file that they stand in, and all classes, as docs/internals/paths.md has them; two or
     /// three more where the server's threads may do something else in between.
     private static final Map<String, Limit> LIMITS = Map.of(
-            "embedded put", new Limit(25, 54),
+            "embedded put", new Limit(23, 54),
             "embedded host hit", new Limit(11, 24),
             "RESP SET", new Limit(43, 78),
             "RESP GET", new Limit(27, 64));

@@ -280,11 +280,12 @@ public final class SharedMemorySource implements HostMemorySource {
         }
     }
 
-    /// Takes the space of a large file in memory by a thread of its own, from the front, while the front is in use.
+    /// Takes the space of a large file in memory by a thread of its own, from the front, while the front is in
+    /// use.
     ///
-    /// The kernel clears each page that it gives, which takes .3 to .5 s a GiB. What is used before it has space waits
-    /// in [#awaitSpace] instead of being killed by SIGBUS. Where space runs out, as others took it since it was
-    /// looked at, a warning says so and the rest of the file is not to be used.
+    /// The kernel clears each page that it gives, which takes .3 to .5 s a GiB. What is used before it has
+    /// space waits in [#awaitSpace] instead of being killed by SIGBUS. Where space runs out, as others took it
+    /// since it was looked at, a warning says so and the rest of the file is not to be used.
     ///
     /// **Ownership.** Closed before the file's descriptor.
     ///

@@ -116,8 +116,8 @@ public final class TierWorker implements TierListener {
         return loadPump.isIdle() && writePump.isIdle() && flushPump.isIdle() && (tier == null || tier.isIdle());
     }
 
-    /// Returns whether only time or another thread lets it go on, after a tick that did nothing: nothing is on its way
-    /// to the tier, though writes may be held that it does not take now.
+    /// Returns whether only time or another thread lets it go on, after a tick that did nothing: nothing is on
+    /// its way to the tier, though writes may be held that it does not take now.
     boolean isWaiting() {
         Tier tier = circuitBreaker.currentTier();
         return tier == null ? isIdle() : tier.isIdle();
@@ -277,8 +277,8 @@ public final class TierWorker implements TierListener {
         private final TierWorkerQueue queue;
         private final Map<Long, InFlightFlush> inFlight = new HashMap<>();
 
-        /// Flushes that have failed in this tick. They are reported when the tier's state is known, so that a caller
-        /// that asks why sees it.
+        /// Flushes that have failed in this tick. They are reported when the tier's state is known, so that a
+        /// caller that asks why sees it.
         private final List<CompletableFuture<Boolean>> failed = new ArrayList<>();
 
         private @Nullable CompletableFuture<Boolean> held;

@@ -565,10 +565,12 @@ public final class RemoteKvCache implements KvCache {
         }
 
         /// @throws RpcException when there is no whole reply
-        static CommandReply run(RpcClient client, RemoteSession session, int dialect, Payload request, long timeoutNanos)
+        static CommandReply run(
+                RpcClient client, RemoteSession session, int dialect, Payload request, long timeoutNanos)
                 throws RpcException {
             CommandCall call = new CommandCall(client);
-            BodyWriter body = new BodyWriter(Long.BYTES).u8(dialect).u8(0).u16(0).i32(0);
+            BodyWriter body =
+                    new BodyWriter(Long.BYTES).u8(dialect).u8(0).u16(0).i32(0);
             boolean received = false;
             try {
                 session.data()

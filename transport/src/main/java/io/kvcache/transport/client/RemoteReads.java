@@ -297,7 +297,8 @@ final class RemoteReads {
         /// @param timeoutNanos how long the server may wait
         /// @return the number of blocks
         /// @throws RpcException when not even the first request had a reply
-        static int read(RpcClient client, RemoteSession session, RangeQuery query, long timeoutNanos) throws RpcException {
+        static int read(RpcClient client, RemoteSession session, RangeQuery query, long timeoutNanos)
+                throws RpcException {
             ReceiveBuffers.PooledBuffer buffer =
                     client.buffers().allocate(query.range().bytes());
             if (buffer == null) {

@@ -109,8 +109,9 @@ public final class TcpConnector implements Connector {
         return (tls == null ? "" : "tls:") + host + ":" + port;
     }
 
-    /// Resolves a host name at each connection attempt. The system's lookup has no timeout and cannot be interrupted.
-    /// So a separate thread runs one lookup at a time, and each caller waits for it no longer than its own timeout.
+    /// Resolves a host name at each connection attempt. The system's lookup has no timeout and cannot be
+    /// interrupted. So a separate thread runs one lookup at a time, and each caller waits for it no longer than
+    /// its own timeout.
     ///
     /// **Threads.** Any.
     static final class HostResolver {

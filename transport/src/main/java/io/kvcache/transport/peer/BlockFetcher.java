@@ -26,9 +26,9 @@ import java.util.function.Predicate;
 
 /// Brings blocks that a store lacks from elsewhere, verifies their checksums and stores them.
 ///
-/// Concurrent fetches of a block share one request (single flight). After a miss, a block is not asked for again for
-/// a short time. If a chain is dropped during a fetch, no more of its blocks are stored; while the drop is under way
-/// elsewhere, no fetch asks for it.
+/// Concurrent fetches of a block share one request (single flight). After a miss, a block is not asked for
+/// again for a short time. If a chain is dropped during a fetch, no more of its blocks are stored; while the
+/// drop is under way elsewhere, no fetch asks for it.
 ///
 /// **Threads.** Any. [#fetch] waits, no longer than its timeout; the executor's threads do so for [#acquire].
 final class BlockFetcher implements AutoCloseable {
@@ -39,7 +39,8 @@ final class BlockFetcher implements AutoCloseable {
     /// For how long blocks that were not found are not asked for again.
     static final Duration MISS_TTL = Duration.ofSeconds(1);
 
-    /// Result of a [Source] that was not asked, has failed, or had blocks of which none could be kept. That is no miss.
+    /// Result of a [Source] that was not asked, has failed, or had blocks of which none could be kept. That is
+    /// no miss.
     static final int NOT_ASKED = -1;
 
     private static final int MAX_MISSES = 100_000;
@@ -369,8 +370,8 @@ final class BlockFetcher implements AutoCloseable {
         return corrupt.sum();
     }
 
-    /// Interrupts the fetches in flight, which makes them misses. They have released everything of the store when this
-    /// returns.
+    /// Interrupts the fetches in flight, which makes them misses. They have released everything of the store
+    /// when this returns.
     @Override
     public void close() {
         List<Runnable> notBegun = executor.shutdownNow();

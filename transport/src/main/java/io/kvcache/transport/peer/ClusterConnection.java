@@ -23,8 +23,8 @@ interface ClusterConnection extends AutoCloseable {
     /// Returns whether the client believes the server to be connected.
     boolean isConnected();
 
-    /// Returns the number of failures so far: calls that the server did not answer, and blocks that did not match their
-    /// checksum on arrival.
+    /// Returns the number of failures so far: calls that the server did not answer, and blocks that did not
+    /// match their checksum on arrival.
     long failureCount();
 
     /// Returns a number that changes whenever the server is heard.

@@ -60,8 +60,8 @@ final class GroupHeat {
         return Math.clamp((long) Math.ceil(2 * fairShares), 1, Math.min(MAX_COPIES, servers));
     }
 
-    /// A sum of what has happened lately: it is halved every 30 seconds. All sums are halved at the same moments, so
-    /// the quotient of two of them does not jump.
+    /// A sum of what has happened lately: it is halved every 30 seconds. All sums are halved at the same
+    /// moments, so the quotient of two of them does not jump.
     ///
     /// **Threads.** Any.
     static final class DecayingSum {

@@ -35,15 +35,15 @@ import org.jspecify.annotations.Nullable;
 ///         ClusteredKvCache.connect("kv-0:7420", "kv-1:7420"));
 /// ```
 ///
-/// **Get.** `acquire` with a timeout asks below for missing blocks, one group of the chain after another. The store
-/// keeps the blocks that arrive, and the table grows by them in chain order. `match`, and `acquire` without a timeout,
-/// ask the store alone.
+/// **Get.** `acquire` with a timeout asks below for missing blocks, one group of the chain after another. The
+/// store keeps the blocks that arrive, and the table grows by them in chain order. `match`, and `acquire`
+/// without a timeout, ask the store alone.
 ///
 /// **Put.** A background thread stores sealed blocks below too. They stay there when this store evicts them. Up to
 /// 1,024 groups wait for it; what is more is not stored there until it is put again.
 ///
-/// **Failures.** What cannot be reached below is a miss, and no caller waits for it beyond its own timeout. Only `drop`
-/// needs all servers; when it throws, the blocks are dropped here.
+/// **Failures.** What cannot be reached below is a miss, and no caller waits for it beyond its own timeout.
+/// Only `drop` needs all servers; when it throws, the blocks are dropped here.
 ///
 /// Objects, hints, events and statistics are the store's own.
 ///
@@ -231,8 +231,8 @@ public final class NearKvCache extends ForwardingKvCache {
         }
     }
 
-    /// Waits for blocks that are on their way down, as they must not arrive there after the drop. Blocks still in the
-    /// queue are looked up again before they are sent, and are gone by then.
+    /// Waits for blocks that are on their way down, as they must not arrive there after the drop. Blocks still
+    /// in the queue are looked up again before they are sent, and are gone by then.
     private void awaitInFlight() {
         if (replicator != null) {
             replicator.await(false);
@@ -256,7 +256,8 @@ public final class NearKvCache extends ForwardingKvCache {
         return fetcher.corruptCount();
     }
 
-    /// Returns the number of blocks, or runs of them, that were not stored below as the queue was full or it failed.
+    /// Returns the number of blocks, or runs of them, that were not stored below as the queue was full or it
+    /// failed.
     public long notReplicatedCount() {
         return replicator == null ? 0 : replicator.dropped.sum();
     }
@@ -285,8 +286,9 @@ public final class NearKvCache extends ForwardingKvCache {
         }
     }
 
-    /// Stores new blocks of the store below, in the background. The queue holds keys of blocks, not their bytes, and
-    /// has a limit. Blocks beyond it, or that are refused, are misses below until they are put the next time.
+    /// Stores new blocks of the store below, in the background. The queue holds keys of blocks, not their
+    /// bytes, and has a limit. Blocks beyond it, or that are refused, are misses below until they are put the
+    /// next time.
     ///
     /// **Threads.** Any may enqueue; one of its own replicates.
     private final class Replicator implements AutoCloseable {

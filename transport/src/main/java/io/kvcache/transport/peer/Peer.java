@@ -278,8 +278,8 @@ final class Peer implements AutoCloseable {
             recent.add(found, nowNanos);
         }
 
-        /// Returns whether there are fewer bytes under way than at another server; if these are equal, whether fewer
-        /// bytes were read lately.
+        /// Returns whether there are fewer bytes under way than at another server; if these are equal, whether
+        /// fewer bytes were read lately.
         boolean isBelow(ReadLoad other, long nowNanos) {
             long mine = underWay.get();
             long others = other.underWay.get();

@@ -51,8 +51,8 @@ import org.jspecify.annotations.Nullable;
 /// [policy][io.kvcache.transport.cluster.ReplicaPolicy] is to have no copies. What comes is a copy: the owner
 /// keeps the group. [io.kvcache.core.Hint.Expect] has missing blocks fetched in the background.
 ///
-/// **Failures.** A server that does not reply in time, or sends corrupt blocks, is not asked for 100 ms, then twice as
-/// long each time up to 10 s. No caller waits for a server beyond its own timeout.
+/// **Failures.** A server that does not reply in time, or sends corrupt blocks, is not asked for 100 ms, then
+/// twice as long each time up to 10 s. No caller waits for a server beyond its own timeout.
 ///
 /// Objects, events and statistics are the store's own, and hints but those of expected blocks.
 ///
@@ -76,7 +76,8 @@ public final class PeeredKvCache extends ForwardingKvCache {
     ///
     /// @param self the server's name
     /// @param views its present view
-    /// @param window how long former owners are asked after it has joined, or has met the other side of a partition
+    /// @param window how long former owners are asked after it has joined, or has met the other side of a
+    ///     partition
     /// @param drops digest of the drops that this server knows; one that has not applied the same is not asked
     public record Handover(String self, ViewSource views, Duration window, LongSupplier drops) {
 
@@ -202,8 +203,8 @@ public final class PeeredKvCache extends ForwardingKvCache {
             });
         }
 
-        /// A server fails when it brings nothing because it does not answer in time, or its block does not match the
-        /// checksum. Neither is a miss.
+        /// A server fails when it brings nothing because it does not answer in time, or its block does not
+        /// match the checksum. Neither is a miss.
         private int fetchFrom(Peer peer, ClusterConnection from, BlockFetcher.Fetch fetch, int at, long timeoutNanos) {
             long start = clock.nanos();
             FailurePause.Call begun = peer.beginCall();
@@ -330,8 +331,8 @@ public final class PeeredKvCache extends ForwardingKvCache {
         }
     }
 
-    /// Gives the groups in memory to the servers that own them now, for a server that drains. What is on disks alone
-    /// stays there.
+    /// Gives the groups in memory to the servers that own them now, for a server that drains. What is on disks
+    /// alone stays there.
     ///
     /// @param limit how long it may take; then the rest stays
     /// @return how much was given

@@ -10,8 +10,8 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 
-/// A cache that answers when a test lets it: each request for blocks waits for its turn, after the answer is clear and
-/// before the caller has it.
+/// A cache that answers when a test lets it: each request for blocks waits for its turn, after the answer is
+/// clear and before the caller has it.
 ///
 /// **Threads.** Any.
 final class GatedKvCache extends ForwardingKvCache {

@@ -27,9 +27,8 @@ import java.util.stream.IntStream;
 /// [TurnScheduler].
 ///
 /// All the while every byte that is handed out is its key's, what is handed out is a prefix, and every get ends
-/// within its time-out to the nanosecond. When the weather is over, what one store is given the other finds, what is
-/// dropped is gone everywhere, and
-/// nothing is held by anybody.
+/// within its time-out to the nanosecond. When the weather is over, what one store is given the other finds,
+/// what is dropped is gone everywhere, and nothing is held by anybody.
 final class NearSimulation {
 
     static final Namespace SPACE = Namespace.of("near", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));

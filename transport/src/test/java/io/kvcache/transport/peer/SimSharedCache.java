@@ -17,8 +17,8 @@ import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.TimeUnit;
 
-/// The shared cache as a client has it across a network with weather: answers are late, get lost after what was asked
-/// for has happened, or never come; blocks come one by one, some wrong.
+/// The shared cache as a client has it across a network with weather: answers are late, get lost after what was
+/// asked for has happened, or never come; blocks come one by one, some wrong.
 final class SimSharedCache extends ForwardingKvCache {
 
     /// After which a request has failed, beside what the caller allows.

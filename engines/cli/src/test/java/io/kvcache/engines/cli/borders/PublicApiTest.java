@@ -102,7 +102,6 @@ final class PublicApiTest {
             "io.kvcache.tiers.movement.TierTransferStats",
             "io.kvcache.transport.cluster.ClusterView",
             "io.kvcache.transport.cluster.DropMark",
-            "io.kvcache.transport.cluster.ViewSource",
             "io.kvcache.transport.net.Connector",
             "io.kvcache.transport.peer.ClusteredKvCache$CopyStats",
             "io.kvcache.transport.peer.PeerConnector",
