@@ -1,9 +1,9 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.cli.PlanningOptions.FormatOption;
-import io.kvcache.bench.cli.PlanningRows.Column;
 import io.kvcache.bench.cli.PlanningRows.Row;
 import io.kvcache.bench.cli.RowPrinter.OutputFormat;
+import io.kvcache.bench.report.Column;
 import io.kvcache.bench.store.CaptureReplay;
 import io.kvcache.bench.trace.TraceDigest;
 import io.kvcache.bench.trace.TraceSource;

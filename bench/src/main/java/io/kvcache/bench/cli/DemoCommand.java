@@ -1,7 +1,6 @@
 package io.kvcache.bench.cli;
 
 import com.sun.management.OperatingSystemMXBean;
-import io.kvcache.bench.cli.DemoReport.DemoJson;
 import io.kvcache.bench.cli.DemoReport.DemoResult;
 import io.kvcache.bench.cluster.ClusterDemo;
 import io.kvcache.bench.gpu.GpuDemo;
@@ -103,7 +102,7 @@ final class DemoCommand implements Callable<Integer> {
             result = new ReplayDemo(read, settings, progressLine::update).run();
         }
         if (json) {
-            io.printJson(DemoJson.of(result));
+            io.printJson(DemoReport.toJson(result));
         } else {
             new DemoReport(io, result).print();
         }

@@ -7,8 +7,10 @@ import io.kvcache.bench.store.StoreReplay.StoreReplayResult;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.server.cli.TextWidth;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 
 /// The demo's result on one screen.
 @SuppressWarnings("AnnotateFormatMethod") // the annotation lives in a library that nothing else here needs
@@ -157,71 +159,44 @@ final class DemoReport {
         return bytes >= 1 << 20 ? bytes / (1 << 20) + " MiB" : bytes / (1 << 10) + " KiB";
     }
 
-    /// The demo's result as one object. The names are what programs rely on.
-    public record DemoJson(
-            String trace,
-            int requests,
-            long blockAccesses,
-            int blockBytes,
-            List<RowJson> rows,
-            double ceilingBlockHitRatio,
-            int realBlocks,
-            long bytesServed,
-            double gigabytesPerSecond,
-            double copyGigabytesPerSecond,
-            long lookupNanosP50,
-            long lookupNanosP99,
-            long blocksServed,
-            long wrongBlocks,
-            long leaked,
-            double tokenHitRatio,
-            double doublingAddsPoints,
-            double reopenSeconds,
-            int flushedBlocks,
-            int flushedBlocksPresent,
-            int flushedBlocksWrong,
-            double writtenShare) {
+    /// The result as one object. The names are what programs rely on.
+    static Map<String, Object> toJson(DemoResult result) {
+        StoreReplayResult real = result.real();
+        Map<String, Object> json = new LinkedHashMap<>();
+        json.put("trace", result.traceTitle());
+        json.put("requests", result.totals().requests());
+        json.put("blockAccesses", result.totals().blockAccesses());
+        json.put("blockBytes", result.blockBytes());
+        json.put("rows", result.rows().stream().map(DemoReport::toJson).toList());
+        json.put("ceilingBlockHitRatio", result.ceiling().blockHitRatio());
+        json.put("realBlocks", result.realBlocks());
+        json.put("bytesServed", real.bytes().served());
+        json.put("gigabytesPerSecond", real.bytes().gigabytesPerSecond());
+        json.put("copyGigabytesPerSecond", result.copyGigabytesPerSecond());
+        json.put("lookupNanosP50", real.lookupNanos().getValueAtPercentile(50));
+        json.put("lookupNanosP99", real.lookupNanos().getValueAtPercentile(99));
+        json.put("blocksServed", real.check().blocksServed());
+        json.put("wrongBlocks", real.check().wrongBlocks());
+        json.put("leaked", real.check().leaked());
+        json.put("tokenHitRatio", real.totals().tokenHitRatio());
+        json.put("doublingAddsPoints", result.doublingGainPoints());
+        json.put("reopenSeconds", result.survival().reopenSeconds());
+        json.put("flushedBlocks", result.survival().promisedBlocks());
+        json.put("flushedBlocksPresent", result.survival().presentBlocks());
+        json.put("flushedBlocksWrong", result.survival().wrongBlocks());
+        json.put("writtenShare", result.survival().writtenShare());
+        return json;
+    }
 
-        /// One capacity.
-        public record RowJson(
-                int blocks, double lru, double importance, double belady, double lruTokens, double importanceTokens) {}
-
-        public static DemoJson of(DemoResult result) {
-            var real = result.real();
-            return new DemoJson(
-                    result.traceTitle(),
-                    result.totals().requests(),
-                    result.totals().blockAccesses(),
-                    result.blockBytes(),
-                    result.rows().stream().map(DemoJson::row).toList(),
-                    result.ceiling().blockHitRatio(),
-                    result.realBlocks(),
-                    real.bytes().served(),
-                    real.bytes().gigabytesPerSecond(),
-                    result.copyGigabytesPerSecond(),
-                    real.lookupNanos().getValueAtPercentile(50),
-                    real.lookupNanos().getValueAtPercentile(99),
-                    real.check().blocksServed(),
-                    real.check().wrongBlocks(),
-                    real.check().leaked(),
-                    real.totals().tokenHitRatio(),
-                    result.doublingGainPoints(),
-                    result.survival().reopenSeconds(),
-                    result.survival().promisedBlocks(),
-                    result.survival().presentBlocks(),
-                    result.survival().wrongBlocks(),
-                    result.survival().writtenShare());
-        }
-
-        private static RowJson row(DemoResult.Row row) {
-            return new RowJson(
-                    row.blocks(),
-                    row.lru().blockHitRatio(),
-                    row.importance().blockHitRatio(),
-                    row.belady().blockHitRatio(),
-                    row.lru().tokenHitRatio(),
-                    row.importance().tokenHitRatio());
-        }
+    private static Map<String, Object> toJson(DemoResult.Row row) {
+        Map<String, Object> json = new LinkedHashMap<>();
+        json.put("blocks", row.blocks());
+        json.put("lru", row.lru().blockHitRatio());
+        json.put("importance", row.importance().blockHitRatio());
+        json.put("belady", row.belady().blockHitRatio());
+        json.put("lruTokens", row.lru().tokenHitRatio());
+        json.put("importanceTokens", row.importance().tokenHitRatio());
+        return json;
     }
 
     /// The results of the demo.

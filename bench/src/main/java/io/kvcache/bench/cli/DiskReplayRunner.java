@@ -1,11 +1,11 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.cli.PlanningRows.Column;
 import io.kvcache.bench.cli.PlanningRows.Row;
 import io.kvcache.bench.cli.ReplayOptions.ReplayDiskOption;
 import io.kvcache.bench.replay.HitCounter.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
+import io.kvcache.bench.report.Column;
 import io.kvcache.bench.store.ScratchDirectory;
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.bench.store.TierReplay.Settings;

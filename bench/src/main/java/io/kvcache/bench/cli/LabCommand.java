@@ -8,7 +8,6 @@ import io.kvcache.bench.cli.PlanningOptions.HtmlReportOption;
 import io.kvcache.bench.cli.PlanningOptions.PolicyOptions;
 import io.kvcache.bench.cli.PlanningOptions.TraceListOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
-import io.kvcache.bench.cli.PlanningRows.Column;
 import io.kvcache.bench.cli.RowPrinter.OutputFormat;
 import io.kvcache.bench.lab.LabRow;
 import io.kvcache.bench.lab.ParameterSweep;
@@ -47,22 +46,6 @@ import picocli.CommandLine.Option;
         },
         sortOptions = false)
 final class LabCommand implements Callable<Integer> {
-
-    private static final List<Column> COLUMNS = List.of(
-            Column.key("share"),
-            Column.key("blocks"),
-            Column.key("policy", 30),
-            Column.percent("block hits", "blockHitRatio"),
-            Column.percent("token hits", "tokenHitRatio"),
-            Column.percent("bound", "beladyBypassHitRatio"),
-            Column.percent("of the gap", "gapClosed"),
-            Column.wholeSeconds("saved", "prefillSecondsSaved"),
-            Column.wholeSeconds("moving", "loadSeconds"),
-            Column.wholeSeconds("net", "savedLessLoadingSeconds"),
-            Column.seconds("first token p50", "ttftP50Seconds"),
-            Column.seconds("p99", "ttftP99Seconds"),
-            Column.percent("taken", "occupancy"),
-            Column.percent("declined", "declinedShare"));
 
     @Mixin
     private final CommandIo io = new CommandIo();
@@ -116,7 +99,7 @@ final class LabCommand implements Callable<Integer> {
         LabHtmlReport page = new LabHtmlReport();
         try (ProgressLine progressLine = new ProgressLine(io.err())) {
             for (TraceSource named : traces.traceSources()) {
-                PlanningRows rows = new PlanningRows(io, printer, seeds.sources(named), COLUMNS);
+                PlanningRows rows = new PlanningRows(io, printer, seeds.sources(named), LabHtmlReport.COLUMNS);
                 for (TraceSource source : seeds.sources(named)) {
                     Trace trace = loaded(source);
                     String sha256 = TraceDigest.of(source, trace);

@@ -1,13 +1,13 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
-import io.kvcache.bench.cli.PlanningRows.Column;
 import io.kvcache.bench.cli.PlanningRows.Row;
 import io.kvcache.bench.cli.RowPrinter.OutputFormat;
 import io.kvcache.bench.lab.PlacementSimulator;
 import io.kvcache.bench.lab.PlacementSimulator.JoinRow;
 import io.kvcache.bench.lab.PlacementSimulator.TraceRow;
 import io.kvcache.bench.replay.BlockCountingRule;
+import io.kvcache.bench.report.Column;
 import io.kvcache.bench.trace.AgentWorkload;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceDigest;

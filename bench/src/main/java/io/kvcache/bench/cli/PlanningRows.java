@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.report.Column;
 import io.kvcache.bench.trace.TraceSource;
-import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.server.cli.ProgressLine;
 import io.kvcache.server.cli.Version;
 import java.util.ArrayList;
@@ -73,107 +73,8 @@ final class PlanningRows {
 
         /// Adds the components of records.
         Row putAll(Record... records) {
-            RowPrinter.addAll(values, records);
+            Column.addFields(values, records);
             return this;
-        }
-    }
-
-    /// How a field is shown to people.
-    private enum Format {
-        /// Tells the rows of a table apart.
-        KEY(1, 0, ""),
-        PERCENT(100, 2, " %"),
-        SECONDS(1, 2, " s"),
-        WHOLE_SECONDS(1, 0, " s"),
-        NUMBER(1, 3, ""),
-        COUNT(1, 0, ""),
-        BYTES(1, 0, "");
-
-        private final double factor;
-        private final int digits;
-        private final String unit;
-
-        Format(double factor, int digits, String unit) {
-            this.factor = factor;
-            this.digits = digits;
-            this.unit = unit;
-        }
-
-        private String number(double value) {
-            return String.format(Locale.ROOT, "%,." + digits + "f", factor * value);
-        }
-    }
-
-    /// A column of a table for people.
-    ///
-    /// @param field of a row
-    /// @param width at least
-    record Column(String head, String field, Format format, int width) {
-
-        private static final int MIN_WIDTH = 9;
-
-        private Column(String head, String field, Format format) {
-            this(head, field, format, Math.max(MIN_WIDTH, head.length()));
-        }
-
-        static Column key(String field) {
-            return new Column(RowPrinter.csvName(field), field, Format.KEY);
-        }
-
-        static Column key(String field, int width) {
-            return new Column(RowPrinter.csvName(field), field, Format.KEY, width);
-        }
-
-        static Column percent(String head, String field) {
-            return new Column(head, field, Format.PERCENT);
-        }
-
-        static Column seconds(String head, String field) {
-            return new Column(head, field, Format.SECONDS);
-        }
-
-        static Column wholeSeconds(String head, String field) {
-            return new Column(head, field, Format.WHOLE_SECONDS);
-        }
-
-        static Column number(String head, String field) {
-            return new Column(head, field, Format.NUMBER);
-        }
-
-        static Column count(String head, String field) {
-            return new Column(head, field, Format.COUNT);
-        }
-
-        static Column bytes(String head, String field) {
-            return new Column(head, field, Format.BYTES);
-        }
-
-        private boolean isKey() {
-            return format == Format.KEY;
-        }
-
-        private String text(@Nullable Object value) {
-            if (value == null) {
-                return "-";
-            }
-            if (!(value instanceof Number number)) {
-                return value.toString();
-            }
-            if (format == Format.BYTES || (isKey() && field.endsWith("Bytes"))) {
-                return number.longValue() == 0 ? "0 B" : new ByteSizeText(number.longValue()).toString();
-            }
-            return isKey() && field.toLowerCase(Locale.ROOT).endsWith("share")
-                    ? String.format(Locale.ROOT, "%.1f %%", 100 * number.doubleValue())
-                    : format.number(number.doubleValue()) + format.unit;
-        }
-
-        /// The mean over several seeds with half of its interval.
-        private String text(List<@Nullable Object> values) {
-            if (values.contains(null)) {
-                return "-";
-            }
-            Interval interval = Interval.of(values);
-            return format.number(interval.mean) + " ± " + format.number(interval.halfWidth) + format.unit;
         }
     }
 
@@ -287,7 +188,7 @@ final class PlanningRows {
         }
         io.println(line(
                 columns.stream()
-                        .map(column -> column.text(values.get(column.field)))
+                        .map(column -> column.text(values.get(column.field())))
                         .toList(),
                 widths));
     }
@@ -358,6 +259,14 @@ final class PlanningRows {
         };
     }
 
+    private static String interval(Column column, List<@Nullable Object> values) {
+        if (values.contains(null)) {
+            return "-";
+        }
+        Interval interval = Interval.of(values);
+        return column.text(interval.mean, interval.halfWidth);
+    }
+
     private void printTable() {
         List<List<String>> lines = new ArrayList<>();
         lines.add(columns.stream().map(Column::head).toList());
@@ -365,8 +274,8 @@ final class PlanningRows {
             Map<String, @Nullable Object> mean = summary(group, "mean");
             lines.add(columns.stream()
                     .map(column -> column.isKey()
-                            ? column.text(mean.get(column.field))
-                            : column.text(values(group, column.field)))
+                            ? column.text(mean.get(column.field()))
+                            : interval(column, values(group, column.field())))
                     .toList());
         }
         List<Integer> widths = IntStream.range(0, columns.size())

@@ -1,9 +1,8 @@
 package io.kvcache.bench.cli;
 
-import java.lang.reflect.RecordComponent;
+import io.kvcache.bench.report.Column;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
@@ -39,7 +38,9 @@ final class RowPrinter {
 
     /// Prints a row of records.
     void print(Record... parts) {
-        print(values(parts));
+        Map<String, @Nullable Object> fields = new LinkedHashMap<>();
+        Column.addFields(fields, parts);
+        print(fields);
     }
 
     /// Prints a row of values by their names.
@@ -53,46 +54,13 @@ final class RowPrinter {
         }
     }
 
-    /// Returns the components of all records by name, in their order.
-    static Map<String, @Nullable Object> values(Record... parts) {
-        Map<String, @Nullable Object> values = new LinkedHashMap<>();
-        addAll(values, parts);
-        return values;
-    }
-
-    /// Adds the components of records behind other values.
-    static void addAll(Map<String, @Nullable Object> values, Record... parts) {
-        for (Record part : parts) {
-            for (RecordComponent component : part.getClass().getRecordComponents()) {
-                if (values.containsKey(component.getName())) {
-                    throw new IllegalArgumentException("two columns have the name " + component.getName());
-                }
-                values.put(component.getName(), value(part, component));
-            }
-        }
-    }
-
-    private static @Nullable Object value(Record part, RecordComponent component) {
-        try {
-            component.getAccessor().setAccessible(true); // records of commands are not public
-            return component.getAccessor().invoke(part);
-        } catch (ReflectiveOperationException failed) {
-            throw new IllegalStateException("cannot read " + component, failed);
-        }
-    }
-
     private void printCsv(Map<String, @Nullable Object> values) {
-        List<String> own = values.keySet().stream().map(RowPrinter::csvName).toList();
+        List<String> own = values.keySet().stream().map(Column::csvName).toList();
         if (!own.equals(names)) {
             names = own;
             io.println(String.join(",", names));
         }
         io.println(values.values().stream().map(RowPrinter::csvValue).collect(Collectors.joining(",")));
-    }
-
-    /// Returns the name of a column of CSV: `ttftP50Seconds` becomes `ttft_p50_seconds`.
-    static String csvName(String component) {
-        return component.replaceAll("([A-Z])", "_$1").toLowerCase(Locale.ROOT);
     }
 
     private static String csvValue(@Nullable Object value) {

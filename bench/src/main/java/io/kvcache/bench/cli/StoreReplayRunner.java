@@ -1,10 +1,10 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.cli.PlanningRows.Column;
 import io.kvcache.bench.cli.PlanningRows.Row;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.SimulatedCache;
+import io.kvcache.bench.report.Column;
 import io.kvcache.bench.store.MemoryCopySpeed;
 import io.kvcache.bench.store.StoreReplay;
 import io.kvcache.bench.store.StoreReplay.StoreReplayResult;

@@ -6,7 +6,6 @@ import io.kvcache.bench.cli.PlanningOptions.HtmlReportOption;
 import io.kvcache.bench.cli.PlanningOptions.PolicyOptions;
 import io.kvcache.bench.cli.PlanningOptions.PriceOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
-import io.kvcache.bench.cli.PlanningRows.Column;
 import io.kvcache.bench.cli.RowPrinter.OutputFormat;
 import io.kvcache.bench.lab.EngineHardware;
 import io.kvcache.bench.lab.TierComparison;
@@ -50,29 +49,6 @@ final class TierLabCommand implements Callable<Integer> {
 
     /// Rounding of host memory, in times what was asked for, that goes without saying.
     private static final double MAX_OVERSHOOT = 1.3;
-
-    private static final List<Column> COLUMNS = List.of(
-            Column.key("hostShare"),
-            Column.key("diskShare"),
-            Column.key("policy", 14),
-            Column.key("run"),
-            Column.key("admission", 11),
-            Column.percent("block hits", "blockHitRatio"),
-            Column.percent("token hits", "tokenHitRatio"),
-            Column.percent("in host", "hostHitRatio"),
-            Column.percent("of gap", "gapClosed"),
-            Column.wholeSeconds("saved", "prefillSecondsSaved"),
-            Column.wholeSeconds("moving", "loadSeconds"),
-            Column.wholeSeconds("net", "savedLessLoadingSeconds"),
-            Column.seconds("first token p50", "ttftP50Seconds"),
-            Column.seconds("p99", "ttftP99Seconds"),
-            Column.percent("host taken", "hostOccupancy"),
-            Column.percent("disk taken", "diskOccupancy"),
-            Column.bytes("host read", "hostBytesRead"),
-            Column.bytes("disk read", "diskBytesRead"),
-            Column.bytes("disk written", "diskBytesWritten"),
-            Column.percent("blocks of put", "writtenOfPut"),
-            Column.percent("bytes of put", "diskBytesOfPut"));
 
     @Mixin
     private final CommandIo io = new CommandIo();
@@ -145,7 +121,8 @@ final class TierLabCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         TierLabOptions tierLabOptions = tierLabOptions();
         engine.printRemarks(io.err());
-        PlanningRows rows = new PlanningRows(io, new RowPrinter(io, format.format()), tierLabOptions.sources, COLUMNS);
+        PlanningRows rows = new PlanningRows(
+                io, new RowPrinter(io, format.format()), tierLabOptions.sources, TierHtmlReport.COLUMNS);
         boolean right = true;
         try (ProgressLine progressLine = new ProgressLine(io.err())) {
             for (TraceSource source : tierLabOptions.sources) {

@@ -8,6 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -15,12 +16,13 @@ import java.util.Objects;
 import java.util.Properties;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.json.JsonMapper;
 
 /// One HTML file of headings, charts and tables.
 ///
-/// It contains the charting library, the styles and the data, and its content security policy forbids the browser to
-/// fetch anything. Without scripts a reader sees the tables, but no charts.
+/// It contains the charting library, the styles and the data, and its content security policy forbids the browser
+/// to fetch anything. Without scripts a reader sees the tables, but no charts.
 public final class HtmlReport {
 
     private static final Pattern PLACEHOLDER = Pattern.compile("\\$\\{([a-z]+)}");
@@ -230,6 +232,19 @@ public final class HtmlReport {
     /// @param heads of the columns
     /// @param rows as long as the heads
     public record HtmlTable(String caption, List<String> heads, List<List<Cell>> rows) {
+
+        /// Rows as a terminal shows them.
+        static HtmlTable of(String caption, List<Column> columns, List<? extends Record> rows) {
+            List<List<Cell>> lines = new ArrayList<>();
+            for (Record row : rows) {
+                Map<String, @Nullable Object> fields = new LinkedHashMap<>();
+                Column.addFields(fields, row);
+                lines.add(columns.stream()
+                        .map(column -> new Cell(column.text(fields.get(column.field())), !column.isKey(), 0, false))
+                        .toList());
+            }
+            return new HtmlTable(caption, columns.stream().map(Column::head).toList(), lines);
+        }
 
         /// One cell of a table.
         ///

@@ -21,6 +21,23 @@ import org.jspecify.annotations.Nullable;
 /// the gap between LRU and Belady's rule they close.
 public final class LabHtmlReport {
 
+    /// Columns of every replay.
+    public static final List<Column> COLUMNS = List.of(
+            Column.key("share"),
+            Column.key("blocks"),
+            Column.key("policy", 30),
+            Column.percent("block hits", "blockHitRatio"),
+            Column.percent("token hits", "tokenHitRatio"),
+            Column.percent("bound", "beladyBypassHitRatio"),
+            Column.percent("of the gap", "gapClosed"),
+            Column.wholeSeconds("saved", "prefillSecondsSaved"),
+            Column.wholeSeconds("moving", "loadSeconds"),
+            Column.wholeSeconds("net", "savedLessLoadingSeconds"),
+            Column.seconds("first token p50", "ttftP50Seconds"),
+            Column.seconds("p99", "ttftP99Seconds"),
+            Column.percent("taken", "occupancy"),
+            Column.percent("declined", "declinedShare"));
+
     private static final String BOUND = "belady-bypass";
     private static final String BASELINE = "lru";
     /// Below this a chart of the gap shows how bad the worst is and nothing else.
@@ -196,26 +213,7 @@ public final class LabHtmlReport {
 
         /// Every row, in the order of the replays.
         HtmlTable rowTable() {
-            List<String> heads = List.of(
-                    "capacity",
-                    "blocks",
-                    "policy",
-                    "block hits",
-                    "token hits",
-                    "LRU",
-                    "Belady",
-                    "of the gap",
-                    "prefill saved, s",
-                    "moving, s",
-                    "net, s",
-                    "first token p50, s",
-                    "p99, s",
-                    "taken",
-                    "blocks put",
-                    "declined",
-                    "seconds");
-            return new HtmlTable(
-                    "Every replay", heads, rows.stream().map(LabTables::line).toList());
+            return HtmlTable.of("Every replay", COLUMNS, rows);
         }
 
         /// A share as it heads a column.
@@ -230,7 +228,7 @@ public final class LabHtmlReport {
             Map<String, List<Cell>> lines = new LinkedHashMap<>();
             rows.forEach(row -> lines.computeIfAbsent(row.policy(), name -> new ArrayList<>(List.of(Cell.text(name)))));
             for (double share : shares) {
-                Column column = new Column(rowsOf(share), value, fromLeast);
+                PivotColumn column = new PivotColumn(rowsOf(share), value, fromLeast);
                 lines.forEach((policy, line) -> line.add(column.cell(policy, form)));
             }
             return new HtmlTable(caption, heads, List.copyOf(lines.values()));
@@ -241,7 +239,7 @@ public final class LabHtmlReport {
         }
 
         /// One capacity.
-        private record Column(List<LabRow> rows, ToDoubleFunction<LabRow> value, boolean fromLeast) {
+        private record PivotColumn(List<LabRow> rows, ToDoubleFunction<LabRow> value, boolean fromLeast) {
 
             Cell cell(String policy, String form) {
                 LabRow row = rows.stream()
@@ -271,27 +269,6 @@ public final class LabHtmlReport {
             private DoubleStream values(List<LabRow> of) {
                 return of.stream().mapToDouble(value);
             }
-        }
-
-        private static List<Cell> line(LabRow row) {
-            return List.of(
-                    Cell.number(label(row.share())),
-                    Cell.number(String.format(Locale.ROOT, "%,d", row.blocks())),
-                    Cell.text(row.policy()),
-                    Cell.number(HtmlReport.percent(row.blockHitRatio())),
-                    Cell.number(HtmlReport.percent(row.tokenHitRatio())),
-                    Cell.number(HtmlReport.percent(row.lruHitRatio())),
-                    Cell.number(HtmlReport.percent(row.beladyBypassHitRatio())),
-                    Cell.number(String.format(Locale.ROOT, "%.0f %%", 100 * row.gapClosed())),
-                    Cell.number(String.format(Locale.ROOT, "%,.0f", row.prefillSecondsSaved())),
-                    Cell.number(String.format(Locale.ROOT, "%,.0f", row.loadSeconds())),
-                    Cell.number(String.format(Locale.ROOT, "%,.0f", row.savedLessLoadingSeconds())),
-                    Cell.number(String.format(Locale.ROOT, "%.2f", row.ttftP50Seconds())),
-                    Cell.number(String.format(Locale.ROOT, "%.1f", row.ttftP99Seconds())),
-                    Cell.number(String.format(Locale.ROOT, "%.0f %%", 100 * row.occupancy())),
-                    Cell.number(String.format(Locale.ROOT, "%,d", row.blocksPut())),
-                    Cell.number(String.format(Locale.ROOT, "%,d", row.blocksDeclined())),
-                    Cell.number(String.format(Locale.ROOT, "%.2f", row.seconds())));
         }
     }
 }

@@ -4,7 +4,6 @@ import io.kvcache.bench.lab.TierRow;
 import io.kvcache.bench.report.Chart.Series;
 import io.kvcache.bench.report.Chart.SeriesRole;
 import io.kvcache.bench.report.HtmlReport.HtmlTable;
-import io.kvcache.bench.report.HtmlReport.HtmlTable.Cell;
 import io.kvcache.bench.trace.Trace;
 import java.util.ArrayList;
 import java.util.List;
@@ -15,6 +14,31 @@ import org.jspecify.annotations.Nullable;
 /// The laboratory's rows over host memory and a disk as a page: what each policy with each rule of
 /// admission finds, saves and writes.
 public final class TierHtmlReport {
+
+    /// Columns of every policy with every rule of admission.
+    public static final List<Column> COLUMNS = List.of(
+            Column.key("hostShare"),
+            Column.key("diskShare"),
+            Column.key("policy", 14),
+            Column.key("run"),
+            Column.key("admission", 11),
+            Column.percent("block hits", "blockHitRatio"),
+            Column.percent("token hits", "tokenHitRatio"),
+            Column.percent("in host", "hostHitRatio"),
+            Column.percent("of gap", "gapClosed"),
+            Column.wholeSeconds("saved", "prefillSecondsSaved"),
+            Column.wholeSeconds("moving", "loadSeconds"),
+            Column.wholeSeconds("net", "savedLessLoadingSeconds"),
+            Column.seconds("first token p50", "ttftP50Seconds"),
+            Column.seconds("p99", "ttftP99Seconds"),
+            Column.percent("host taken", "hostOccupancy"),
+            Column.percent("disk taken", "diskOccupancy"),
+            Column.bytes("host read", "hostBytesRead"),
+            Column.bytes("disk read", "diskBytesRead"),
+            Column.bytes("disk written", "diskBytesWritten"),
+            Column.percent("blocks of put", "writtenOfPut"),
+            Column.percent("bytes of put", "diskBytesOfPut"),
+            Column.count("wrong", "wrongBlocks"));
 
     private final String sha256;
     private final Trace trace;
@@ -46,7 +70,7 @@ public final class TierHtmlReport {
                         rows.isEmpty() ? "" : capacities(rows.getFirst()),
                         sha256));
         htmlReport.addCharts(List.of(hitChart(), savedChart(), firstTokenChart(), writtenChart(), takenChart()));
-        htmlReport.addTable(table());
+        htmlReport.addTable(HtmlTable.of("Every policy with every rule of admission", COLUMNS, rows));
         return htmlReport;
     }
 
@@ -120,80 +144,5 @@ public final class TierHtmlReport {
         List<@Nullable Double> values = new ArrayList<>();
         rows.forEach(row -> values.add(value.applyAsDouble(row)));
         return new Series(name, role, values);
-    }
-
-    private HtmlTable table() {
-        List<String> heads = List.of(
-                "policy",
-                "run",
-                "admission",
-                "hits",
-                "token hits",
-                "in host memory",
-                "of the gap",
-                "prefill saved, s",
-                "moving, s",
-                "net, s",
-                "first token p50, s",
-                "p99, s",
-                "host taken",
-                "disk taken",
-                "read from host",
-                "from disk",
-                "written to disk",
-                "written",
-                "disk bytes",
-                "wrong blocks");
-        return new HtmlTable(
-                "Every policy with every rule of admission",
-                heads,
-                rows.stream().map(this::line).toList());
-    }
-
-    private List<Cell> line(TierRow row) {
-        return List.of(
-                Cell.text(row.policy()),
-                Cell.text(row.run()),
-                Cell.text(row.admission()),
-                cell(HtmlReport.percent(row.blockHitRatio()), row, TierRow::blockHitRatio, 1),
-                cell(HtmlReport.percent(row.tokenHitRatio()), row, TierRow::tokenHitRatio, 1),
-                cell(HtmlReport.percent(row.hostHitRatio()), row, TierRow::hostHitRatio, 1),
-                Cell.number(format("%.0f %%", 100 * row.gapClosed())),
-                cell(format("%,.0f", row.prefillSecondsSaved()), row, TierRow::prefillSecondsSaved, 1),
-                Cell.number(format("%,.0f", row.loadSeconds())),
-                cell(format("%,.0f", row.savedLessLoadingSeconds()), row, TierRow::savedLessLoadingSeconds, 1),
-                cell(format("%.2f", row.ttftP50Seconds()), row, TierRow::ttftP50Seconds, -1),
-                cell(format("%.1f", row.ttftP99Seconds()), row, TierRow::ttftP99Seconds, -1),
-                Cell.number(format("%.0f %%", 100 * row.hostOccupancy())),
-                Cell.number(format("%.0f %%", 100 * row.diskOccupancy())),
-                Cell.number(gib(row.hostBytesRead())),
-                Cell.number(gib(row.diskBytesRead())),
-                Cell.number(gib(row.diskBytesWritten())),
-                cell(format("%.1f %%", 100 * row.writtenOfPut()), row, TierRow::writtenOfPut, -1),
-                cell(format("%.1f %%", 100 * row.diskBytesOfPut()), row, TierRow::diskBytesOfPut, -1),
-                Cell.number(String.valueOf(row.wrongBlocks())));
-    }
-
-    /// @param sign of 1 where more is better, of -1 where less is
-    private Cell cell(String text, TierRow row, ToDoubleFunction<TierRow> value, int sign) {
-        double own = sign * value.applyAsDouble(row);
-        boolean best = !isBound(row)
-                && rows.stream()
-                        .filter(each -> !isBound(each))
-                        .allMatch(each -> sign * value.applyAsDouble(each) <= own);
-        return new Cell(text, true, 0, best);
-    }
-
-    /// Returns whether a row knows the future; such rows are not compared with the others.
-    private static boolean isBound(TierRow row) {
-        return row.policy().startsWith("belady");
-    }
-
-    private static String gib(long bytes) {
-        return format("%,.0f GiB", bytes / (double) (1L << 30));
-    }
-
-    private static String format(String form, double value) {
-        return String.format(Locale.ROOT, form, value);
     }
 }

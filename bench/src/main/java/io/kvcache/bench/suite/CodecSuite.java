@@ -5,7 +5,6 @@ import io.kvcache.bench.figure.Figure;
 import io.kvcache.bench.figure.Suite;
 import io.kvcache.bench.jmh.CodecBenchmark;
 import io.kvcache.bench.jmh.SyntheticKv.Content;
-import io.kvcache.bench.link.CodedLinkRounds;
 import io.kvcache.bench.suite.JmhProcess.JmhRun;
 import io.kvcache.bench.suite.JmhSuite.JmhFigure;
 import io.kvcache.bench.suite.JmhSuite.Reading;

@@ -2,6 +2,7 @@ package io.kvcache.bench.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.bench.report.Column;
 import io.kvcache.bench.trace.TraceDigest;
 import io.kvcache.server.cli.Version;
 import java.io.IOException;
@@ -82,14 +83,13 @@ final class PlanningRowsTest {
         assertThat(table.rows()).hasSameSizeAs(json);
         for (int i = 0; i < json.size(); i++) {
             JsonNode object = json.get(i);
-            assertThat(object.propertyNames().stream().map(RowPrinter::csvName))
-                    .containsExactlyElementsOf(table.columns());
+            assertThat(object.propertyNames().stream().map(Column::csvName)).containsExactlyElementsOf(table.columns());
             boolean timed = object.has("run"); // a real disk may lose a race with the next request
             for (String name : timed ? List.of("trace", "policy", "run") : SAME) {
                 if (object.has(name)) {
                     assertThat(table.rows().get(i))
                             .containsEntry(
-                                    RowPrinter.csvName(name), object.get(name).asString());
+                                    Column.csvName(name), object.get(name).asString());
                 }
             }
         }

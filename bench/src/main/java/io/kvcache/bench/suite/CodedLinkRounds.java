@@ -1,4 +1,4 @@
-package io.kvcache.bench.link;
+package io.kvcache.bench.suite;
 
 import io.kvcache.bench.jmh.BenchChains;
 import io.kvcache.bench.jmh.SyntheticKv;
@@ -23,13 +23,21 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.StandardSocketOptions;
+import java.nio.ByteBuffer;
+import java.nio.channels.ServerSocketChannel;
+import java.nio.channels.SocketChannel;
 import java.time.Duration;
 import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 
 /// Blocks acquired over a link of 300 MB/s that come coded, beside such that come as they are; and over loopback,
 /// where a client that decides by itself must not lose by it.
-public final class CodedLinkRounds {
+final class CodedLinkRounds {
 
     private static final long LINK_BYTES_PER_SECOND = 300_000_000;
     private static final int BLOCKS = 32;
@@ -118,5 +126,99 @@ public final class CodedLinkRounds {
             }
         }
         return (double) BLOCKS * BLOCK_BYTES / (System.nanoTime() - start);
+    }
+
+    /// A link whose speed is known: connections to a server of this machine, of which all that the server sends
+    /// comes no faster than at a rate, of all connections together.
+    ///
+    /// **Ownership.** Closing it ends its connections.
+    private static final class ThrottledRelay implements AutoCloseable {
+
+        private static final int CHUNK_BYTES = 64 << 10;
+
+        /// A thread that wakes up late catches up.
+        private static final long MAX_LATE_NANOS = 2_000_000;
+
+        private final ServerSocketChannel listening;
+        private final InetSocketAddress server;
+        private final double bytesPerNano;
+        private final Set<SocketChannel> open = ConcurrentHashMap.newKeySet();
+        private long freeAt = System.nanoTime();
+
+        /// @param server that clients get to
+        ThrottledRelay(InetSocketAddress server, long bytesPerSecond) throws IOException {
+            this.server = server;
+            bytesPerNano = (double) bytesPerSecond / TimeUnit.SECONDS.toNanos(1);
+            listening = ServerSocketChannel.open().bind(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
+            start("accept", this::accept);
+        }
+
+        /// The port that clients connect to.
+        int port() {
+            return listening.socket().getLocalPort();
+        }
+
+        private static void start(String name, Runnable work) {
+            Thread.ofPlatform().daemon().name("kvcache-relay-" + name).start(work);
+        }
+
+        private void accept() {
+            try {
+                while (true) {
+                    SocketChannel client = listening.accept();
+                    SocketChannel target = SocketChannel.open(server);
+                    for (SocketChannel each : Set.of(client, target)) {
+                        each.setOption(StandardSocketOptions.TCP_NODELAY, true);
+                        open.add(each);
+                    }
+                    start("up", () -> copy(client, target, false));
+                    start("down", () -> copy(target, client, true));
+                }
+            } catch (IOException closed) {
+                // The relay is closed.
+            }
+        }
+
+        private void copy(SocketChannel from, SocketChannel to, boolean paced) {
+            ByteBuffer buffer = ByteBuffer.allocateDirect(CHUNK_BYTES);
+            try (from;
+                    to) {
+                while (from.read(buffer.clear()) >= 0) {
+                    buffer.flip();
+                    if (paced) {
+                        waitFor(buffer.remaining());
+                    }
+                    while (buffer.hasRemaining()) {
+                        to.write(buffer);
+                    }
+                }
+            } catch (IOException closed) {
+                // One side has ended, or the relay is closed.
+            }
+        }
+
+        /// Waits until the link has carried so many bytes.
+        private void waitFor(int bytes) {
+            long due;
+            synchronized (this) {
+                freeAt = Math.max(freeAt, System.nanoTime() - MAX_LATE_NANOS) + (long) (bytes / bytesPerNano);
+                due = freeAt;
+            }
+            for (long left = due - System.nanoTime(); left > 0; left = due - System.nanoTime()) {
+                LockSupport.parkNanos(this, left);
+            }
+        }
+
+        @Override
+        public void close() {
+            try {
+                listening.close();
+                for (SocketChannel each : open) {
+                    each.close();
+                }
+            } catch (IOException failed) {
+                throw new UncheckedIOException(failed);
+            }
+        }
     }
 }
