@@ -86,7 +86,10 @@ final class DiskFetchTest {
                                         KeyspaceRouter.of(keyspace),
                                         connectionRegistry,
                                         store.time(),
-                                        new ServerInfo("test", PolicyKind.LRU, 0, true, List::of, () -> false))),
+                                        new ServerInfo("test", PolicyKind.LRU, 0, true, List::of, () -> false),
+                                        null,
+                                        false,
+                                        null)),
                         ByteBudget.unlimited());
             case LM -> new LmProtocol(KeyspaceRouter.of(keyspace));
             case HTTP ->

@@ -12,10 +12,11 @@ import io.prometheus.metrics.model.registry.Collector;
 import io.prometheus.metrics.model.snapshots.ClassicHistogramBuckets;
 import io.prometheus.metrics.model.snapshots.HistogramSnapshot;
 import io.prometheus.metrics.model.snapshots.Labels;
-import io.prometheus.metrics.model.snapshots.MetricSnapshot;
 import java.util.List;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.DoubleStream;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// All meters as Prometheus reads them, where [DiskLatencyMetrics] has the disks' times as histograms. Made when first
@@ -24,6 +25,12 @@ public final class PrometheusExporter implements Supplier<String> {
 
     /// Media type of the text.
     public static final String CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+
+    private static final double MICROS = 1e6;
+    private static final double[] BOUNDS = DoubleStream.concat(
+                    TierTransferStats.Latency.BOUNDS_MICROS.stream().mapToDouble(micros -> micros / MICROS),
+                    DoubleStream.of(Double.POSITIVE_INFINITY))
+            .toArray();
 
     private final List<MeterBinder> binders;
     private @Nullable PrometheusMeterRegistry registry;
@@ -54,12 +61,6 @@ public final class PrometheusExporter implements Supplier<String> {
     /// | `kv_disk_latency_seconds` | `disk`, `what` load or write | from the request to its outcome |
     public static final class DiskLatencyMetrics implements MeterBinder {
 
-        private static final double MICROS = 1e6;
-        private static final double[] BOUNDS = DoubleStream.concat(
-                        TierTransferStats.Latency.BOUNDS_MICROS.stream().mapToDouble(micros -> micros / MICROS),
-                        DoubleStream.of(Double.POSITIVE_INFINITY))
-                .toArray();
-
         private final TieredKvCache cache;
         private final String name;
 
@@ -72,33 +73,58 @@ public final class PrometheusExporter implements Supplier<String> {
         /// Adds the histogram to a Prometheus registry; another kind of registry gets nothing.
         @Override
         public void bindTo(MeterRegistry registry) {
-            if (registry instanceof PrometheusMeterRegistry prometheus
-                    && !cache.diskStats().isEmpty()) {
-                Collector collector = this::collect;
-                prometheus.getPrometheusRegistry().register(collector);
+            if (!cache.diskStats().isEmpty()) {
+                registerHistogram(
+                        registry,
+                        "kv_disk_latency_seconds",
+                        "Time from the request to its outcome, of reads and writes of the disk.",
+                        this::collect);
             }
         }
 
-        private MetricSnapshot collect() {
-            HistogramSnapshot.Builder all = HistogramSnapshot.builder()
-                    .name("kv_disk_latency_seconds")
-                    .help("Time from the request to its outcome, of reads and writes of the disk.");
+        private void collect(HistogramPoints points) {
             List<TierTransferStats> disks = cache.diskStats();
             for (int disk = 0; disk < disks.size(); disk++) {
-                all.dataPoint(point(disk, "load", disks.get(disk).readLatency()));
-                all.dataPoint(point(disk, "write", disks.get(disk).writeLatency()));
+                add(points, disk, "load", disks.get(disk).readLatency());
+                add(points, disk, "write", disks.get(disk).writeLatency());
             }
-            return all.build();
         }
 
-        private HistogramSnapshot.HistogramDataPointSnapshot point(
-                int disk, String what, TierTransferStats.Latency latency) {
-            return HistogramSnapshot.HistogramDataPointSnapshot.builder()
-                    .labels(Labels.of("cache", name, "disk", Integer.toString(disk), "what", what))
-                    .classicHistogramBuckets(
-                            ClassicHistogramBuckets.of(BOUNDS, latency.within().toArray(Number[]::new)))
-                    .sum(latency.sumMicros() / MICROS)
-                    .build();
+        private void add(HistogramPoints points, int disk, String what, TierTransferStats.Latency latency) {
+            points.add(
+                    Labels.of("cache", name, "disk", Integer.toString(disk), "what", what),
+                    latency.within().stream(),
+                    latency.sumMicros() / MICROS);
+        }
+    }
+
+    /// Takes the series of a histogram.
+    interface HistogramPoints {
+
+        /// Adds one series.
+        ///
+        /// @param counts of durations in each bucket of [TierTransferStats.Latency#BOUNDS_MICROS], and beyond
+        void add(Labels labels, Stream<Long> counts, double sumSeconds);
+    }
+
+    /// Has a Prometheus registry ask for a histogram of durations; another kind of registry gets nothing.
+    ///
+    /// @param points gives all series, at each reading
+    static void registerHistogram(MeterRegistry registry, String name, String help, Consumer<HistogramPoints> points) {
+        if (registry instanceof PrometheusMeterRegistry prometheus) {
+            Collector collector = () -> {
+                HistogramSnapshot.Builder all =
+                        HistogramSnapshot.builder().name(name).help(help);
+                points.accept((labels, counts, sumSeconds) ->
+                        all.dataPoint(HistogramSnapshot.HistogramDataPointSnapshot.builder()
+                                .labels(labels)
+                                .classicHistogramBuckets(
+                                        ClassicHistogramBuckets.of(BOUNDS, counts.toArray(Number[]::new)))
+                                .sum(sumSeconds)
+                                .build()));
+                return all.build();
+            };
+            prometheus.getPrometheusRegistry().register(collector);
         }
     }
 }

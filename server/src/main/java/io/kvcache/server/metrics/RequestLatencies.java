@@ -3,14 +3,10 @@ package io.kvcache.server.metrics;
 import io.kvcache.server.http.OperatorResources;
 import io.kvcache.server.net.ConnectionRegistry.RequestTimer;
 import io.kvcache.server.net.Protocol.ProtocolKind;
+import io.kvcache.tiers.movement.TierTransferStats;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.binder.MeterBinder;
-import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
-import io.prometheus.metrics.model.registry.Collector;
-import io.prometheus.metrics.model.snapshots.ClassicHistogramBuckets;
-import io.prometheus.metrics.model.snapshots.HistogramSnapshot;
 import io.prometheus.metrics.model.snapshots.Labels;
-import io.prometheus.metrics.model.snapshots.MetricSnapshot;
 import java.util.Arrays;
 import java.util.EnumMap;
 import java.util.Locale;
@@ -19,8 +15,8 @@ import java.util.Objects;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
-import java.util.stream.DoubleStream;
 
 /// How long requests take, by protocol (that of the transport is one) and verb: a histogram in Prometheus' text,
 /// quantiles in the
@@ -33,11 +29,6 @@ import java.util.stream.DoubleStream;
 public final class RequestLatencies implements RequestTimer, MeterBinder {
 
     private static final double NANOS = 1e9;
-    private static final double[] BOUNDS = DoubleStream.concat(
-                    Arrays.stream(LatencyHistogram.boundNanos()).mapToDouble(nanos -> nanos / NANOS),
-                    DoubleStream.of(Double.POSITIVE_INFINITY))
-            .toArray();
-
     private final Map<ProtocolKind, ConcurrentMap<String, LatencyHistogram>> histograms =
             new EnumMap<>(ProtocolKind.class);
 
@@ -125,60 +116,34 @@ public final class RequestLatencies implements RequestTimer, MeterBinder {
     /// Adds `kv_request_seconds` to a Prometheus registry; another kind of registry gets nothing.
     @Override
     public void bindTo(MeterRegistry registry) {
-        if (registry instanceof PrometheusMeterRegistry prometheus) {
-            Collector collector = this::collect;
-            prometheus.getPrometheusRegistry().register(collector);
-        }
-    }
-
-    private MetricSnapshot collect() {
-        HistogramSnapshot.Builder all = HistogramSnapshot.builder()
-                .name("kv_request_seconds")
-                .help("From the first byte of a request until its reply is handed to the network.");
-        forEach((protocol, verb, histogram) -> {
-            long[] counts = histogram.counts();
-            Number[] boxed = Arrays.stream(counts).boxed().toArray(Number[]::new);
-            all.dataPoint(HistogramSnapshot.HistogramDataPointSnapshot.builder()
-                    .labels(Labels.of("protocol", protocol, "verb", verb))
-                    .classicHistogramBuckets(ClassicHistogramBuckets.of(BOUNDS, boxed))
-                    .sum(histogram.sumNanos() / NANOS)
-                    .build());
-        });
-        return all.build();
+        PrometheusExporter.registerHistogram(
+                registry,
+                "kv_request_seconds",
+                "From the first byte of a request until its reply is handed to the network.",
+                points -> forEach((protocol, verb, histogram) -> points.add(
+                        Labels.of("protocol", protocol, "verb", verb),
+                        Arrays.stream(histogram.counts()).boxed(),
+                        histogram.sumNanos() / NANOS)));
     }
 
     /// Counts durations by size, exactly from the first on, without a lock and without garbage.
     ///
-    /// The bounds go 1, 2, 5, 10 from 10 µs to 50 s: wide enough for a value of 256 MiB over a slow
-    /// network, and so few that each verb can have all of them in a scrape.
+    /// The bounds are those of the disks, 1, 2, 5, 10 from 10 µs to 50 s: wide enough for a value of 256 MiB over a
+    /// slow network, and few enough for each verb to have all of them in a scrape.
     ///
     /// **Threads.** Any.
     static final class LatencyHistogram {
 
-        private static final long NANOS_PER_MICRO = 1000;
-        private static final long[] BOUNDS = bounds();
+        /// In nanoseconds; each counts what is no longer.
+        static final long[] BOUNDS = TierTransferStats.Latency.BOUNDS_MICROS.stream()
+                .mapToLong(TimeUnit.MICROSECONDS::toNanos)
+                .toArray();
 
         private final LongAdder[] counts = new LongAdder[BOUNDS.length + 1];
         private final LongAdder sum = new LongAdder();
 
         LatencyHistogram() {
             Arrays.setAll(counts, _ -> new LongAdder());
-        }
-
-        private static long[] bounds() {
-            long[] bounds = new long[21];
-            long decade = 10 * NANOS_PER_MICRO;
-            for (int i = 0; i < bounds.length; i += 3, decade *= 10) {
-                bounds[i] = decade;
-                bounds[i + 1] = 2 * decade;
-                bounds[i + 2] = 5 * decade;
-            }
-            return bounds;
-        }
-
-        /// The bounds, in nanoseconds; each counts what is no longer.
-        static long[] boundNanos() {
-            return BOUNDS.clone();
         }
 
         void record(long nanos) {

@@ -5,7 +5,6 @@ import io.netty.buffer.ByteBufAllocator;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.AdaptiveRecvByteBufAllocator;
 import io.netty.channel.Channel;
-import io.netty.channel.ChannelConfig;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.RecvByteBufAllocator;
@@ -339,12 +338,10 @@ public final class SessionHandler extends ChannelInboundHandlerAdapter {
             return new ZeroCopyHandle((ExtendedHandle) fallback.newHandle());
         }
 
-        private final class ZeroCopyHandle implements ExtendedHandle {
-
-            private final ExtendedHandle fallback;
+        private final class ZeroCopyHandle extends DelegatingHandle implements ExtendedHandle {
 
             ZeroCopyHandle(ExtendedHandle fallback) {
-                this.fallback = fallback;
+                super(fallback);
             }
 
             @Override
@@ -354,58 +351,13 @@ public final class SessionHandler extends ChannelInboundHandlerAdapter {
                     return room;
                 }
                 return bufferSource == null
-                        ? fallback.allocate(allocator)
+                        ? super.allocate(allocator)
                         : allocator.ioBuffer(Math.min(guess(), MAX_UNPLACED_BYTES));
             }
 
             @Override
-            public int guess() {
-                return fallback.guess();
-            }
-
-            @Override
-            public void reset(ChannelConfig config) {
-                fallback.reset(config);
-            }
-
-            @Override
-            public void incMessagesRead(int count) {
-                fallback.incMessagesRead(count);
-            }
-
-            @Override
-            public void lastBytesRead(int bytes) {
-                fallback.lastBytesRead(bytes);
-            }
-
-            @Override
-            public int lastBytesRead() {
-                return fallback.lastBytesRead();
-            }
-
-            @Override
-            public void attemptedBytesRead(int bytes) {
-                fallback.attemptedBytesRead(bytes);
-            }
-
-            @Override
-            public int attemptedBytesRead() {
-                return fallback.attemptedBytesRead();
-            }
-
-            @Override
-            public boolean continueReading() {
-                return fallback.continueReading();
-            }
-
-            @Override
             public boolean continueReading(UncheckedBooleanSupplier maybeMore) {
-                return fallback.continueReading(maybeMore);
-            }
-
-            @Override
-            public void readComplete() {
-                fallback.readComplete();
+                return ((ExtendedHandle) delegate()).continueReading(maybeMore);
             }
         }
     }

@@ -37,30 +37,6 @@ public record RespContext(
         boolean passedOn,
         @Nullable RequestForwarder forwarder) {
 
-    /// For clients of a server in no cluster.
-    public RespContext(
-            KvCache cache,
-            LongSupplier unsavedBytes,
-            String tenant,
-            boolean soleTenant,
-            KeyspaceRouter keyspaceRouter,
-            ConnectionRegistry connectionRegistry,
-            Clock clock,
-            ServerInfo serverInfo) {
-        this(
-                cache,
-                unsavedBytes,
-                tenant,
-                soleTenant,
-                keyspaceRouter,
-                connectionRegistry,
-                clock,
-                serverInfo,
-                null,
-                false,
-                null);
-    }
-
     /// The word of Redis for what a listener is part of.
     String mode() {
         return slotOwnership == null ? "standalone" : "cluster";

@@ -11,7 +11,7 @@ final class LatencyHistogramTest {
 
     @Test
     void givenDurations_whenRecorded_thenEachIsCountedInTheFirstBucketThatTakesIt() {
-        long[] bounds = LatencyHistogram.boundNanos();
+        long[] bounds = LatencyHistogram.BOUNDS;
         assertThat(bounds)
                 .isSorted()
                 .hasSize(21)
@@ -48,7 +48,7 @@ final class LatencyHistogramTest {
     }
 
     private static long boundAbove(long nanos) {
-        return Arrays.stream(LatencyHistogram.boundNanos())
+        return Arrays.stream(LatencyHistogram.BOUNDS)
                 .filter(bound -> bound >= nanos)
                 .findFirst()
                 .orElseThrow();
