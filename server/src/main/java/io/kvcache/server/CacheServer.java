@@ -3,9 +3,9 @@ package io.kvcache.server;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.cluster.ClusterMember;
 import io.kvcache.server.config.ClusterConfig;
+import io.kvcache.server.config.ConfigReader.SettingInForce;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.ServerConfig;
-import io.kvcache.server.config.SettingInForce;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.NettyTransport.TransportKind;
@@ -202,8 +202,8 @@ public final class CacheServer implements AutoCloseable {
         }
     }
 
-    /// Leaves the cluster to the other servers: they own everything from now on, and are given what this one has in
-    /// memory. Serves meanwhile. Does nothing in no cluster.
+    /// Leaves the cluster to the other servers: they own everything from now on, and are given what this one has
+    /// in memory. Serves meanwhile. Does nothing in no cluster.
     ///
     /// @param limit how long the giving may take
     /// @return what came of it, for the log; empty in no cluster
@@ -239,7 +239,8 @@ public final class CacheServer implements AutoCloseable {
     /// Goes down: as [#drain] and then [#flushToDisk], in one time for both.
     ///
     /// A client that does not go on with its request, or does not read a reply, must not cost what others have
-    /// stored. So the disks begin at once, beside the requests, and have the second half of the time to themselves.
+    /// stored. So the disks begin at once, beside the requests, and have the second half of the time to
+    /// themselves.
     ///
     /// @param timeout how long both may take
     public ShutdownResult stop(Duration timeout) {

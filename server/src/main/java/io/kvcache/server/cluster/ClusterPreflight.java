@@ -1,8 +1,8 @@
 package io.kvcache.server.cluster;
 
 import io.kvcache.cluster.ClusterSecret;
-import io.kvcache.server.config.ClusterAddress;
 import io.kvcache.server.config.ClusterConfig;
+import io.kvcache.server.config.ClusterConfig.ClusterAddress;
 import io.kvcache.server.config.HostResources.HostName;
 import io.kvcache.server.config.ServerConfig;
 import java.io.IOException;

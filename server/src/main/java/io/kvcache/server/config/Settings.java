@@ -1,5 +1,6 @@
 package io.kvcache.server.config;
 
+import io.kvcache.server.config.ConfigReader.SettingInForce;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;

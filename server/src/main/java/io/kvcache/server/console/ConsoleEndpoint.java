@@ -6,7 +6,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.store.PrefixScan.PrefixLevel;
 import io.kvcache.core.store.PrefixScan.PrefixNode;
-import io.kvcache.server.config.SettingInForce;
+import io.kvcache.server.config.ConfigReader.SettingInForce;
 import io.kvcache.server.console.LoadTotals.LoadSample;
 import io.kvcache.server.console.LoadTotals.MissCounts;
 import io.kvcache.server.http.HttpEndpoint;
@@ -337,9 +337,8 @@ public final class ConsoleEndpoint implements HttpEndpoint {
             boolean groups,
             Set<String> clients) {
 
-        /// Returns whether a namespace is empty, and another one has its name: it was registered anew with another
-        /// shape,
-        /// or a cluster's groups have its blocks. A store forgets no namespace.
+        /// Returns whether a namespace is empty, and another one has its name: it was registered anew with
+        /// another shape, or a cluster's groups have its blocks. A store forgets no namespace.
         static boolean isReplaced(int id, List<NamespaceStats> all) {
             NamespaceStats own = all.get(id);
             return own.live() == 0
@@ -799,8 +798,8 @@ public final class ConsoleEndpoint implements HttpEndpoint {
 
     /// Returns the ratio that another size of memory would have had.
     ///
-    /// The estimate is of LRU, and counts what was found or put; a look-up that found nothing may be followed by no
-    /// put, or by many. So the counted hits grow as the estimated hits do, and the misses shrink as those do.
+    /// The estimate is of LRU, and counts what was found or put; a look-up that found nothing may be followed by
+    /// no put, or by many. So the counted hits grow as the estimated hits do, and the misses shrink as those do.
     ///
     /// @param measured ratio
     /// @param today estimated for the memory that there is

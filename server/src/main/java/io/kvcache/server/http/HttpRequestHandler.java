@@ -7,7 +7,7 @@ import io.netty.buffer.ByteBuf;
 /// **Threads.** The connection's loop.
 public interface HttpRequestHandler extends AutoCloseable {
 
-    /// Bytes of a body that is not wanted, which are skipped so that the connection can go on: a block, mostly.
+    /// Bytes of a body that is not wanted, which are skipped so that the connection can go on: a value, mostly.
     long MAX_SKIPPED_BYTES = 8L << 20;
 
     /// The length of a body that says it as it goes.

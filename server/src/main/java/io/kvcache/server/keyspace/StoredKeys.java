@@ -52,7 +52,10 @@ final class StoredKeys {
     private final ConcurrentHashMap<ObjectKey, Integer> writers = new ConcurrentHashMap<>();
 
     private final EventStream events;
+
+    /// This and the next two are read and written by [#processEvents] alone.
     private long nextSequence;
+
     private long recheckFrom;
     private boolean rechecking;
 
@@ -378,9 +381,11 @@ final class StoredKeys {
     }
 
     /// Catches up with the events there are now, in at most `maxBatches` goes.
-    void processEvents(int maxBatches) {
-        synchronized (events) { // the others wait for the one that follows
-            for (int go = 0; go < maxBatches && processBatch(); go++) {}
+    synchronized void processEvents(int maxBatches) {
+        for (int go = 0; go < maxBatches; go++) {
+            if (!processBatch()) {
+                return;
+            }
         }
     }
 

@@ -54,8 +54,7 @@ public final class FairSharePool {
     }
 
     /// Shares two limited resources of the store among tenants: namespace numbers, which a store never reuses, and
-    /// block sizes. A tenant may take one while it has taken fewer than are free ([FairSharePool]). It counts the
-    /// same by whichever protocol a tenant connects.
+    /// block sizes. A tenant may take one while it has taken fewer than are free ([FairSharePool]).
     ///
     /// **Threads.** Any.
     public static final class NamespaceQuotas {

@@ -3,6 +3,7 @@ package io.kvcache.server.config;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import io.kvcache.server.config.ClusterConfig.ClusterAddress;
 import io.kvcache.server.config.ClusterConfig.ClusterTlsConfig;
 import io.kvcache.server.config.HostResources.HostName;
 import io.kvcache.transport.cluster.ReplicaPolicy;

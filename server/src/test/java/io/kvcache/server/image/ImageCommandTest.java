@@ -3,9 +3,10 @@ package io.kvcache.server.image;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.server.image.ImageCommand.Connect;
-import io.kvcache.server.image.ImageCommand.Health;
-import io.kvcache.server.image.ImageCommand.Run;
+import io.kvcache.server.image.ImageEntry.ImageCommand;
+import io.kvcache.server.image.ImageEntry.ImageCommand.Connect;
+import io.kvcache.server.image.ImageEntry.ImageCommand.Health;
+import io.kvcache.server.image.ImageEntry.ImageCommand.Run;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
