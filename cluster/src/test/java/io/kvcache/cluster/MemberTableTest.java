@@ -2,6 +2,7 @@ package io.kvcache.cluster;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.cluster.JGroupsMembership.MemberTable;
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.wire.ProtocolException;
 import java.nio.ByteBuffer;

@@ -24,6 +24,8 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.PromptTree;
 import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.shm.SharedMemory;
+import io.kvcache.core.shm.SharedMemory.SharedMemoryFiles;
+import io.kvcache.core.shm.StagingArea;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.PrefetchStats;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
@@ -33,11 +35,13 @@ import io.kvcache.core.store.TierPort;
 import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.time.Clock;
 import io.kvcache.core.time.Timeouts;
+import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.tiers.ObjectOperations.HostObjectCatalog;
 import io.kvcache.tiers.RangeReads.TieredDiskBlock;
 import io.kvcache.tiers.SlotWriter.RoomWaiter;
 import io.kvcache.tiers.StoreContext.AccessListeners;
 import io.kvcache.tiers.StoreContext.OpenHandles;
+import io.kvcache.tiers.memory.SharedMemorySource;
 import io.kvcache.tiers.movement.TierScheduler;
 import io.kvcache.tiers.movement.TierScheduler.FlushBarrier;
 import io.kvcache.tiers.movement.TierTransferStats;
@@ -47,6 +51,8 @@ import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
+import java.util.UUID;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Executor;
@@ -54,6 +60,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.IntPredicate;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /// A store embedded in this JVM, on host memory and, if asked, disks.
@@ -358,7 +365,8 @@ public final class TieredKvCache implements LocalKvCache {
         return store.prefixes(namespaces, under, limit);
     }
 
-    /// Visits the objects of some namespaces, in any tier; looks at every record of the store, as [#prefixes] does.
+    /// Visits the objects of some namespaces, in any tier; looks at every record of the store, as [#prefixes]
+    /// does.
     ///
     /// @param namespaces by number, in the order of registration
     public void visitObjects(IntPredicate namespaces, Consumer<ObjectResidency> visitor) {
@@ -581,6 +589,72 @@ public final class TieredKvCache implements LocalKvCache {
             } catch (Exception failed) {
                 LOG.log(Level.WARNING, "The tiers below host memory did not close", failed);
             }
+        }
+    }
+
+    /// The memory of a store that others may map.
+    record SharedHostMemory(HostStore store, SharedMemoryFiles files, Set<String> tenants, SharedMemorySource source)
+            implements SharedMemory {
+
+        /// Checks that the namespace's tenant may share this memory. Of tenants that may not read each other,
+        /// only one side may lie in memory that tenants map.
+        ///
+        /// @throws IllegalArgumentException when tenants map this memory, and the namespace's tenant is not
+        ///     among them
+        void requireTenant(Namespace namespace) {
+            if (!tenants.isEmpty() && !tenants.contains(namespace.owner())) {
+                throw new IllegalArgumentException("tenant = \"" + namespace.tenant() + "\" of " + namespace
+                        + " is not of the trust domain whose tenants map this memory; allowed: "
+                        + tenants.stream().sorted().collect(Collectors.joining("\", \"", "\"", "\"")));
+            }
+        }
+
+        @Override
+        public UUID proof() {
+            return source.proof();
+        }
+
+        @Override
+        public MemorySegment slots() {
+            return store.memory();
+        }
+
+        @Override
+        public boolean mayBeMappedBy(String tenant) {
+            return tenants.contains(tenant);
+        }
+
+        @Override
+        public int namespaceId(Namespace namespace) {
+            return store.require(namespace).id();
+        }
+
+        @Override
+        public void recordAccess(long handle) {
+            int record = RecordHandle.record(handle);
+            if (record >= 0 && record < store.records().capacity()) {
+                store.lookup().touch(handle);
+            }
+        }
+
+        @Override
+        public long offsetOf(MemorySegment shown) {
+            MemorySegment all = store.memory();
+            long offset = shown.address() - all.address();
+            if (offset < 0 || offset + shown.byteSize() > all.byteSize()) {
+                throw new IllegalArgumentException("this memory is none of the store's");
+            }
+            return offset;
+        }
+
+        @Override
+        public long maxStagingBytes() {
+            return source.maxStagingBytes();
+        }
+
+        @Override
+        public StagingArea createStagingArea(long bytes) {
+            return source.createStagingArea(bytes);
         }
     }
 }

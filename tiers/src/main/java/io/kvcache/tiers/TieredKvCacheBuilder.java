@@ -15,6 +15,7 @@ import io.kvcache.core.time.Clock;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.tiers.StoreContext.AccessListeners;
 import io.kvcache.tiers.StoreContext.OpenHandles;
+import io.kvcache.tiers.TieredKvCache.SharedHostMemory;
 import io.kvcache.tiers.TieredKvCache.StoreShutdown;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;

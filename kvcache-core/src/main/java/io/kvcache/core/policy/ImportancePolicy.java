@@ -1,6 +1,7 @@
 package io.kvcache.core.policy;
 
 import io.kvcache.core.policy.LabelClasses.BlockLabel;
+import io.kvcache.core.policy.LabelClasses.TurnGap;
 import io.kvcache.core.policy.LruFallback.ShadowLru;
 import java.util.Arrays;
 import java.util.function.IntConsumer;
@@ -11,10 +12,10 @@ import java.util.function.LongConsumer;
 ///
 /// **Mechanism.** Blocks fall into classes by what can be seen of them: how often they were used; whether the
 /// request that used it last ended there, as a partial or last block seldom returns; how much of a prompt was new
-/// when it came ([NoveltyClass]); how long its session took to return ([TurnGap]). [ReuseModel] learns for each class
-/// how soon a block of some age is used again, from resident and evicted blocks alike ([ReuseTracker]), and what it is
-/// worth. Leaves wait in [AgeBucketLists] by class and age, so a victim is the head of the list that is worth least:
-/// every leaf is considered, none is sampled.
+/// when it came ([NoveltyClass]); how long its session took to return ([LabelClasses.TurnGap]). [ReuseModel]
+/// learns for each class how soon a block of some age is used again, from resident and evicted blocks alike
+/// ([ReuseTracker]), and what it is worth. Leaves wait in [AgeBucketLists] by class and age, so a victim is the
+/// head of the list that is worth least: every leaf is considered, none is sampled.
 ///
 /// A parent never goes before its child, as only leaves go. Before it has learned it is about LRU.
 ///
@@ -32,10 +33,10 @@ import java.util.function.LongConsumer;
 /// **Announcements.** Blocks that a waiting request will use are exempt while anything else can go. When nothing
 /// else can, those announced last go first. An announcement that does not come true is forgotten.
 ///
-/// **Cost.** 17 bytes a record, and 32 to 64 for each resident block for the memory of evicted ones. An instance takes
-/// six tenths of a MB, two tenths more for each lane but the first, of which turn gaps have five, and one MiB more once
-/// anything is announced, with 8 bytes for each use that is (8 MiB at most). It needs a call for each block of a
-/// path that is used: the number of uses is the strongest signal.
+/// **Cost.** 17 bytes a record, and 32 to 64 for each resident block for the memory of evicted ones. An
+/// instance takes six tenths of a MB, two tenths more for each lane but the first, of which turn gaps have
+/// five, and one MiB more once anything is announced, with 8 bytes for each use that is (8 MiB at most). It
+/// needs a call for each block of a path that is used: the number of uses is the strongest signal.
 ///
 /// Source: our own, on the ideas of LHD (Beckmann et al., NSDI 2018) and the workload-aware policy of
 /// "KVCache cache in the wild" (Wang et al., USENIX ATC 2025).
@@ -56,7 +57,7 @@ public final class ImportancePolicy implements EvictionPolicy {
     private int size;
     /// The block before the one touched last: if it is touched next, it belongs to the same request.
     private int previous = NONE;
-    /// [TurnGap] of the request whose blocks are being used: that of the first that tells.
+    /// [LabelClasses.TurnGap] of the request whose blocks are being used: that of the first that tells.
     private int turnGap = UNDECIDED;
 
     /// @param state shared with the store's other instances
@@ -717,7 +718,8 @@ public final class ImportancePolicy implements EvictionPolicy {
             updateState(record, word, labels[record]);
         }
 
-        /// Changes the word and the label of a record that is in no count at this moment, and its place in the lists.
+        /// Changes the word and the label of a record that is in no count at this moment, and its place in the
+        /// lists.
         void updateState(int record, long word, byte label) {
             boolean listed = isListed(record);
             removeFromList(record);
@@ -737,8 +739,8 @@ public final class ImportancePolicy implements EvictionPolicy {
                     : lastWanted(first);
         }
 
-        /// Returns the leaf of a list that is wanted last, of the first few. Spans are long where announcements are
-        /// old, and there order matters most: all that is kept is wanted by the next few requests.
+        /// Returns the leaf of a list that is wanted last, of the first few. Spans are long where announcements
+        /// are old, and there order matters most: all that is kept is wanted by the next few requests.
         private int lastWanted(int first) {
             int last = first;
             int record = first;

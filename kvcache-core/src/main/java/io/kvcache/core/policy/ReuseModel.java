@@ -17,10 +17,10 @@ import java.util.Arrays;
 /// on either side speak for a bin too, the less the farther: blocks of one request are used at one age,
 /// so that few requests make a peak where there is none.
 ///
-/// **Labels.** When callers say of what class requests are, or sessions return ([TurnGap]), each label has rows
-/// of its own below the classes, which count for those as well. A label differs from the others first by one factor
-/// for each group, and then class by class and bin by bin. With one label there are no such rows,
-/// and nothing differs.
+/// **Labels.** When callers say of what class requests are, or sessions return ([LabelClasses.TurnGap]), each
+/// label has rows of its own below the classes, which count for those as well. A label differs from the others
+/// first by one factor for each group, and then class by class and bin by bin. With one label there are no such
+/// rows, and nothing differs.
 ///
 /// **Density.** From hazards follows what a block is worth: uses expected per unit of time in memory,
 ///

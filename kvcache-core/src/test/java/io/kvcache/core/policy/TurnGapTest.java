@@ -3,6 +3,7 @@ package io.kvcache.core.policy;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.policy.LabelClasses.BlockLabel;
+import io.kvcache.core.policy.LabelClasses.TurnGap;
 import org.junit.jupiter.api.Test;
 
 final class TurnGapTest {

@@ -5,9 +5,11 @@ import io.kvcache.core.BlockWriter;
 import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.Match;
+import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
 import io.kvcache.core.RequestLabel;
+import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.cluster.BlockGroup;
@@ -427,5 +429,53 @@ final class ClusterBlocks {
             server.peer().onSuccess();
         }
         return result;
+    }
+
+    /// The writer of a put for which no server could be reached.
+    static final class NoRoomWriter implements BlockWriter, ObjectWriter {
+
+        @Override
+        public PutOutcome outcome() {
+            return PutOutcome.NO_ROOM;
+        }
+
+        @Override
+        public MemorySegment segment() {
+            throw nothingReserved();
+        }
+
+        @Override
+        public void copyFrom(MemorySegment source) {
+            throw nothingReserved();
+        }
+
+        @Override
+        public List<MemorySegment> segments() {
+            throw nothingReserved();
+        }
+
+        @Override
+        public void advance(long bytes) {
+            throw nothingReserved();
+        }
+
+        @Override
+        public SealOutcome seal() {
+            throw nothingReserved();
+        }
+
+        @Override
+        public SealOutcome seal(int checksum) {
+            throw nothingReserved();
+        }
+
+        private static IllegalStateException nothingReserved() {
+            return new IllegalStateException("nothing is reserved: the outcome was " + PutOutcome.NO_ROOM);
+        }
+
+        @Override
+        public void close() {
+            // Nothing was reserved.
+        }
     }
 }

@@ -6,6 +6,7 @@ import io.kvcache.core.ObjectStore;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.peer.ClusterBlocks.NoRoomWriter;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;

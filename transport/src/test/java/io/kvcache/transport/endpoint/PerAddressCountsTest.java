@@ -2,6 +2,7 @@ package io.kvcache.transport.endpoint;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.transport.endpoint.Endpoint.ConnectionLimiter;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
