@@ -23,15 +23,7 @@ public interface BlockTable extends AutoCloseable {
     ///
     /// @param firstBlock its first block and its end
     static BlockTable empty(int firstBlock) {
-        return empty(firstBlock, () -> {});
-    }
-
-    /// A table without blocks.
-    ///
-    /// @param firstBlock its first block and its end
-    /// @param onClose runs once, when the table is closed
-    static BlockTable empty(int firstBlock, Runnable onClose) {
-        return new EmptyBlockTable(firstBlock, onClose);
+        return new EmptyBlockTable(firstBlock);
     }
 
     /// First block of the chain in this table.

@@ -6,25 +6,9 @@ import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
-import java.util.concurrent.atomic.AtomicBoolean;
 
 /// The table of a miss: holds nothing.
-final class EmptyBlockTable implements BlockTable {
-
-    private final int firstBlock;
-    private final Runnable onClose;
-    private final AtomicBoolean closed = new AtomicBoolean();
-
-    /// @param closing run when it is closed
-    EmptyBlockTable(int firstBlock, Runnable closing) {
-        this.firstBlock = firstBlock;
-        this.onClose = closing;
-    }
-
-    @Override
-    public int firstBlock() {
-        return firstBlock;
-    }
+record EmptyBlockTable(int firstBlock) implements BlockTable {
 
     @Override
     public int endBlock() {
@@ -74,9 +58,6 @@ final class EmptyBlockTable implements BlockTable {
 
     @Override
     public void close() {
-        if (!closed.compareAndSet(false, true)) {
-            return;
-        }
-        onClose.run();
+        // It holds nothing.
     }
 }

@@ -183,7 +183,7 @@ public final class RemoteKvCache implements KvCache {
         Preconditions.checkFrom(chain, from);
         requireRegistered(chain.namespace());
         if (chain.length() == 0) {
-            return client.emptyTable(from);
+            return BlockTable.empty(from);
         }
         return timeoutNanos == 0 ? reads.acquireResident(chain, from) : reads.acquireLoading(chain, from, timeoutNanos);
     }

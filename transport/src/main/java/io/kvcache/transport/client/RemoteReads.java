@@ -109,16 +109,12 @@ final class RemoteReads {
     /// Acquires the resident blocks; all of them are here on return.
     BlockTable acquireResident(BlockChain chain, int from) {
         BlockReceiver.BlockQuery query = new BlockReceiver.BlockQuery(chain, from);
-        Optional<BlockTable> table = client.callOrDefault(
-                Optional.empty(), session -> Optional.of(BlockReceiver.acquire(client, session, query)));
-        return table.orElseGet(() -> client.emptyTable(from));
+        return client.callOrDefault(BlockTable.empty(from), session -> BlockReceiver.acquire(client, session, query));
     }
 
     /// Acquires the resident blocks and those that become resident in time. They arrive after the return.
     BlockTable acquireLoading(BlockChain chain, int from, long timeoutNanos) {
-        Optional<BlockTable> table = client.callOrDefault(
-                Optional.empty(), session -> Optional.of(begin(session, chain, from, timeoutNanos)));
-        return table.orElseGet(() -> client.emptyTable(from));
+        return client.callOrDefault(BlockTable.empty(from), session -> begin(session, chain, from, timeoutNanos));
     }
 
     private RemoteBlockTable begin(RemoteSession session, BlockChain chain, int from, long timeoutNanos)

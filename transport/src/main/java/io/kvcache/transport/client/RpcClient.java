@@ -1,6 +1,5 @@
 package io.kvcache.transport.client;
 
-import io.kvcache.core.BlockTable;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.transport.client.RemoteKvCacheBuilder.RemoteOptions;
 import io.kvcache.transport.wire.BodyReader;
@@ -18,7 +17,7 @@ import java.util.function.Predicate;
 /// Shared by all reads, writes, tables, views and writers of one remote cache: requests to the server, memory and
 /// counters.
 ///
-/// @param openHandles tables, views and writers
+/// @param openHandles tables with blocks, views and writers
 /// @param coding decides whether blocks come coded
 /// @param fetchExecutor reads what arrives later
 record RpcClient(
@@ -29,12 +28,6 @@ record RpcClient(
         AtomicInteger openHandles,
         LinkCoding coding,
         ExecutorService fetchExecutor) {
-
-    /// Returns an empty table, for a request without a reply.
-    BlockTable emptyTable(int firstBlock) {
-        openHandles.incrementAndGet();
-        return BlockTable.empty(firstBlock, openHandles::decrementAndGet);
-    }
 
     /// A call to one session.
     @FunctionalInterface
