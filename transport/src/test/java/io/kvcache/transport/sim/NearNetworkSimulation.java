@@ -23,6 +23,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.SplittableRandom;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.ExecutorService;
@@ -30,11 +31,13 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /// One seed: two embedded stores over one server, bad weather for a while, and what must hold then.
 ///
@@ -131,9 +134,25 @@ final class NearNetworkSimulation {
         return cache;
     }
 
+    /// Tried again until it is connected, as in [NetworkSimulation].
     private RemoteKvCache connect(String client, String server) {
+        AtomicReference<@Nullable RemoteKvCache> connected = new AtomicReference<>();
+        await("a client connects", () -> {
+            try {
+                connected.set(connectNow(client, server));
+            } catch (UncheckedIOException notYet) {
+                networkFaults.journal().note(client + " does not connect: " + notYet);
+            }
+            return connected.get() != null;
+        });
+        RemoteKvCache cache = Objects.requireNonNull(connected.get());
+        connections.put(client + " to " + server + ", " + opened.incrementAndGet(), cache);
+        return cache;
+    }
+
+    private RemoteKvCache connectNow(String client, String server) {
         networkFaults.journal().note(client + " connects to " + server);
-        RemoteKvCache cache = new RemoteKvCacheBuilder(network.connector(client, server))
+        return new RemoteKvCacheBuilder(network.connector(client, server))
                 .connections(2)
                 .requestTimeout(Duration.ofMillis(300))
                 .lease(Duration.ofMillis(600))
@@ -141,8 +160,6 @@ final class NearNetworkSimulation {
                 .checked(true)
                 .strict(true)
                 .connect();
-        connections.put(client + " to " + server + ", " + opened.incrementAndGet(), cache);
-        return cache;
     }
 
     private void work(NearKvCache cache, SplittableRandom own) {
