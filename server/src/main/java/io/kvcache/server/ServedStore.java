@@ -97,10 +97,7 @@ final class ServedStore implements AutoCloseable {
                         config.access().tenants().size()));
         removals = new RemovalFollower(
                 cache.events().withoutObjectPuts(), events::namespace, TenantKeyspaces::isOfKeyspace, causes);
-        misses = new MissLog(
-                InstantSource.system(),
-                causes,
-                cache::containsBlock);
+        misses = new MissLog(InstantSource.system(), causes, cache::containsBlock);
         cache.addChainListener(misses);
         tenants.recordMissesTo(misses);
     }

@@ -75,11 +75,6 @@ public final class PendingPut implements AutoCloseable {
         return state;
     }
 
-    /// Size of the value.
-    public long bytes() {
-        return bytes;
-    }
-
     /// The place for the next bytes: put them there by relative `put`. Has nothing remaining when the value is
     /// complete.
     ///

@@ -300,10 +300,6 @@ final class CommandTable {
         return tenant;
     }
 
-    Collection<CommandSpec> commands() {
-        return commands.values();
-    }
-
     private static String wrongCount(CommandSpec spec) {
         return "ERR wrong number of arguments for '" + spec.lowerName() + "' command";
     }
