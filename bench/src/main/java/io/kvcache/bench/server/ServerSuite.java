@@ -27,8 +27,7 @@ public final class ServerSuite {
     private static final int ROUNDS = 5;
     private static final long GIBIBYTE = 1L << 30;
 
-    /// Less than by default, so that a test can run beside others, and more than the largest working set of a
-    /// [RespLoad]: Redis takes 40 MiB for a value of 32 MiB, and as much again for each client that waits for one.
+    /// More than a [RespLoad] takes of Redis: 40 MiB for a value of 32 MiB, and as much for each waiting client.
     private static final long QUICK_HOST_BYTES = 1536L << 20;
 
     private static final List<Integer> VALUE_SIZES = List.of(64 << 10, 1 << 20, 4 << 20, 32 << 20);
