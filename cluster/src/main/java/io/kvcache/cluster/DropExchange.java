@@ -290,8 +290,8 @@ public final class DropExchange implements DropListener {
         }
     }
 
-    /// Whether a drop may be on its way to this server that a client was told of before. Others tell a new digest
-    /// with their next step, and a client may not have seen yet that this server is there.
+    /// Whether a drop that a client already got its answer for may still be on its way to this server. Others
+    /// send a new digest with their next step, and a client may not have seen yet that this server is there.
     private boolean listens(long nowNanos) {
         boolean joins = views.self().state() == NodeState.JOINING;
         boolean sees = joins && !views.view().serving().isEmpty();

@@ -65,7 +65,7 @@ public interface BlockTable extends AutoCloseable {
     /// of them the layers are of, at the latest when all layers are ready. What was read of the others is to be
     /// forgotten.
     ///
-    /// @return [#ALL_LAYERS] when nothing more will come, also when no block has: [#endBlock] tells
+    /// @return [#ALL_LAYERS] when nothing more will come, also when no block has come: see [#endBlock]
     default int readyLayers() {
         return readyEnd() >= endBlock() ? ALL_LAYERS : 0;
     }
@@ -86,7 +86,7 @@ public interface BlockTable extends AutoCloseable {
     }
 
     /// The bytes of block `index` of the chain that are here, read-only, in place: all of them, or those of its
-    /// first layers, at least as many as [#readyLayers] told before. So the segment grows from call to call; where
+    /// first layers, at least as many as [#readyLayers] gave before. So the segment grows from call to call; where
     /// a layer lies in it tells [io.kvcache.core.identity.BlockShape#layerSlice].
     ///
     /// Of a block that did not come after all, the layers that had come stay readable until the table is closed.

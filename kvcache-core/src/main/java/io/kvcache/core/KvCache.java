@@ -49,7 +49,7 @@ public interface KvCache extends ObjectStore, CacheAdmin, AutoCloseable {
     /// Counts the leading blocks that [#acquire] with this timeout would return.
     ///
     /// Blocks in a slower tier are left out where computing them takes less time than loading them, as far as the
-    /// store was told what computing takes.
+    /// store knows what computing takes.
     ///
     /// @param timeout how long the blocks may take to arrive
     Match match(BlockChain chain, Duration timeout);
@@ -92,7 +92,7 @@ public interface KvCache extends ObjectStore, CacheAdmin, AutoCloseable {
     ///     being written
     /// @param part number of the block's part, `0 <= part <` parts of the namespace
     /// @param timeout how long to wait for room while every block is pinned; an interrupt ends the wait
-    /// @return a writer whose [BlockWriter#outcome()] tells whether there is anything to write; close it in every
+    /// @return a writer whose [BlockWriter#outcome()] says whether there is anything to write; close it in every
     ///     case
     BlockWriter put(BlockChain chain, int index, int part, Duration timeout);
 
@@ -150,7 +150,7 @@ public interface KvCache extends ObjectStore, CacheAdmin, AutoCloseable {
     /// @return the number of blocks forgotten
     int drop(BlockChain chain, int from);
 
-    /// Tells the cache what only the caller knows. A wrong hint costs hits, never correctness.
+    /// Gives the cache a hint that only the caller has. A wrong one costs hits, never correctness.
     ///
     /// @return whether the hint was applied; a pin over its quota is not
     boolean hint(Hint hint);

@@ -29,7 +29,7 @@ public interface ObjectStore {
     /// @param key 1 to 4,096 bytes
     /// @param bytes 1 to 256 MiB
     /// @param timeout how long to wait for room
-    /// @return a writer whose [ObjectWriter#outcome()] tells whether there is anything to write; close it in every
+    /// @return a writer whose [ObjectWriter#outcome()] says whether there is anything to write; close it in every
     ///     case
     ObjectWriter putObject(Namespace namespace, byte[] key, long bytes, Duration timeout);
 
@@ -79,7 +79,7 @@ public interface ObjectStore {
     /// @return whether it was here
     boolean dropObject(Namespace namespace, byte[] key);
 
-    /// Tells the cache what only the caller knows of objects. A wrong hint costs hits, never correctness.
+    /// Gives the cache a hint about objects that only the caller has. A wrong one costs hits, never correctness.
     ///
     /// @param keys in the order in which they are read; unknown keys are skipped
     /// @return the number of objects that the hint was applied to

@@ -284,7 +284,7 @@ final class DiskLoader {
             return arrival.arrived;
         }
 
-        /// Told once for each change: so listens for the next before looking at this one.
+        /// Called once for each change: so it listens for the next before it looks at this one.
         private void onChanged() {
             loadListeners.add(record, listener);
             check();

@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// One pin on the deepest resident block, and one on each of those that come, from the start; so
 /// whatever other threads load or evict, a block that has arrived stays. What has arrived is read off the
-/// records: the table is told when to look, and looks.
+/// records: the table is woken when something changed, and looks.
 final class LoadingBlockTable implements BlockTable {
 
     private static final long MIN_TIMER_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
@@ -185,7 +185,7 @@ final class LoadingBlockTable implements BlockTable {
         }
     }
 
-    /// No more blocks come than so many of the batch.
+    /// Only the given number of leading blocks of the batch come.
     private void endAt(int position) {
         lost = new LostBlocks(coming, layers, lost);
         coming = position;

@@ -81,9 +81,9 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **On disk.** Closing writes what is in host memory alone to the disks, within
 /// [TieredKvCacheBuilder#flushOnClose]; a process that ends without it leaves there what the admission chose, and
-/// what the last [#flush] wrote. After an opening the disks tell what they hold: until they have
-/// ([#isRecovering]), what is not told yet is missed at once by all but an [#acquire] with a time-out, which waits
-/// for its own blocks; [#awaitRecovered] waits for all.
+/// what the last [#flush] wrote. After an opening the disks report what they hold: until they have
+/// ([#isRecovering]), what is not reported yet is missed at once by all but an [#acquire] with a time-out, which
+/// waits for its own blocks; [#awaitRecovered] waits for all.
 ///
 /// **Threads.** Safe for any number. A virtual thread is never pinned to its carrier by anything but the lock.
 public final class TieredKvCache implements LocalKvCache {
@@ -196,7 +196,7 @@ public final class TieredKvCache implements LocalKvCache {
         return host + disk == 0 ? Match.NOTHING : new Match(0, host, disk);
     }
 
-    /// How long it takes by now to read so many bytes from the disks, after what waits to be read,
+    /// How long it takes by now to read the given number of bytes from the disks, after what waits to be read,
     /// in nanoseconds; 0 while nothing is known.
     public double estimateReadNanos(long bytes) {
         return tierScheduler == null ? 0 : tierScheduler.estimateReadNanos(bytes);
@@ -483,14 +483,14 @@ public final class TieredKvCache implements LocalKvCache {
         return store.hints().prefetchStats();
     }
 
-    /// Returns whether a disk has more to tell of what it held before the opening; until then [#match] and an
+    /// Returns whether a disk has more to report of what it held before the opening; until then [#match] and an
     /// [#acquire] without a time-out miss that.
     public boolean isRecovering() {
         openHandles.requireOpen();
         return tierScheduler != null && tierScheduler.isRecovering();
     }
 
-    /// Waits until the disks have told all that they held before the opening. The store serves from the first
+    /// Waits until the disks have reported all that they held before the opening. The store serves from the first
     /// moment, and an [#acquire] with a time-out waits for its own blocks alone.
     ///
     /// @param longest an interrupt ends the wait as well

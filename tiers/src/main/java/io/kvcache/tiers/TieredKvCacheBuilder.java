@@ -221,8 +221,8 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// Adds a disk: so many bytes in a directory, which is created when it is missing. With several, blocks go to
-    /// each in turn.
+    /// Adds a disk: the given number of bytes in a directory, which is created when it is missing. With several,
+    /// blocks go to each in turn.
     public TieredKvCacheBuilder disk(Path directory, long bytes) {
         return disk(DiskOptions.of(directory, bytes));
     }

@@ -126,7 +126,7 @@ public final class ChunkCoder {
 
     /// Decodes a chunk. Of bytes that no coder wrote it makes some chunk or other, so compare the checksum.
     ///
-    /// @param escapes holds as many as the head tells
+    /// @param escapes holds as many as the head says
     public void decode(
             int head,
             MemorySegment body,

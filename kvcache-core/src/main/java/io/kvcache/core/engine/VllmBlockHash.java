@@ -23,7 +23,7 @@ public final class VllmBlockHash {
     /// The seed of a vLLM that runs without `PYTHONHASHSEED`.
     public static final String DEFAULT_SEED = "vllm-none-hash";
 
-    /// How extras are told apart.
+    /// How extras are distinguished.
     public enum ExtraEncoding {
         /// As `["lora", name, path]`, `["mm", identifier, offset]`, `["cache_salt", salt]`, `["prompt_embeds",
         /// digest]`.

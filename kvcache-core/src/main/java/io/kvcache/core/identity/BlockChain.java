@@ -112,10 +112,10 @@ public final class BlockChain {
         return ofKeysAndHashes(namespace, named.flip());
     }
 
-    /// The chain of blocks of which a peer has told the keys, each with the low 64 bits of the engine's own hash.
+    /// The chain of blocks whose keys a peer has sent, each with the low 64 bits of the engine's own hash.
     ///
     /// It can be matched, acquired, put and [extended by such blocks][#extendKeysAndHashes], not by tokens;
-    /// [#engineHash] answers null, [#engineHash64] what was told.
+    /// [#engineHash] answers null, [#engineHash64] what was sent.
     ///
     /// @param named for each block from the first on 24 bytes: the key, and the engine's hash (0 for none), all
     ///     big-endian; read from the position to the limit, which must be whole blocks

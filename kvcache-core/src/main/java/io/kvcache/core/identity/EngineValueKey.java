@@ -35,7 +35,7 @@ public final class EngineValueKey {
     private EngineValueKey() {}
 
     /// The engine's own hash in the key of a value, as the engine's KV events name the block. The beginning of the
-    /// namespace's layout tells how its keys are made: `vllm-tier/`, a hash and 4 bytes of the group; `lmcache/`, a
+    /// namespace's layout says how its keys are made: `vllm-tier/`, a hash and 4 bytes of the group; `lmcache/`, a
     /// hash at the end; `sglang/`, a hash in hexadecimal, of which SGLang takes the high bits; empty, a key
     /// of LMCache. Pages of SGLang in pools beside `pool=kv` count as none.
     ///

@@ -33,7 +33,7 @@ public interface EvictionPolicy {
     /// The record has become resident because the store guesses that it will be used: no caller has
     /// asked for it yet. The first [#touch] is then its first use, and when it leaves before that,
     /// what is remembered of it stays as it was. Otherwise as [#admit], and just that for a policy
-    /// that tells no two uses apart.
+    /// that cannot separate two uses.
     default void onPrefetched(int record) {
         admit(record);
     }
@@ -100,7 +100,7 @@ public interface EvictionPolicy {
     }
 
     /// A block was used that is not resident, and that is not to be, as [#admits] said for it or for one before
-    /// it. The blocks of a request are told from the deepest to the first.
+    /// it. The blocks of a request come from the deepest to the first.
     ///
     /// @param novelty as [NoveltyClass] has it
     /// @param last whether the request ended there

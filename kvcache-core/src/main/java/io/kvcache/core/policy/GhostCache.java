@@ -26,7 +26,7 @@ public final class GhostCache {
     private static final long USE_MASK = -1L >>> USE_SHIFT;
     private static final int MAX_SETS = 1 << 26;
 
-    /// Classes that are told apart.
+    /// Classes that are distinguished.
     static final int CLASSES = (1 << CLASS_BITS) - 1;
 
     private final SetAssociativeTable sets;

@@ -40,7 +40,7 @@ final class ImportanceWord {
 
     private ImportanceWord() {}
 
-    /// Steps of use that are told apart: once, twice, some times, about five times, nine times and so on, up to
+    /// Steps of use that are distinguished: once, twice, some times, about five times, nine times and so on, up to
     /// about five hundred times and more.
     static final int MAX_USES = 11;
 
@@ -169,7 +169,7 @@ final class ImportanceWord {
         return BlockClasses.group(classId) + 1;
     }
 
-    /// The classes of blocks that [ReuseModel] tells apart.
+    /// The classes of blocks that [ReuseModel] distinguishes.
     ///
     /// Blocks of one step of use are a group. In the first three groups it also matters how much was new
     /// when a block came ([NoveltyClass]), and whether the request that used it last ended there; of where
@@ -182,10 +182,10 @@ final class ImportanceWord {
         /// Groups, from 0: one less than the step of use.
         static final int GROUPS = ImportanceWord.MAX_USES;
 
-        /// Groups in which places are told apart.
+        /// Groups in which places are distinguished.
         private static final int POSITIONED_GROUPS = 3;
 
-        /// First novelty cohort whose request ends are told from the rest.
+        /// First novelty cohort whose request ends are a class of their own.
         private static final int HIGH_NOVELTY = 3;
 
         /// Classes of a group in which places are told apart: where requests ended are two.

@@ -99,7 +99,7 @@ final class LabelClasses {
         /// Different bytes there are.
         static final int COUNT = 1 << 7;
 
-        /// Reuse classes that are told apart, the one of which nothing is said included. With the
+        /// Reuse classes that are distinguished, the one without a label included. With the
         /// model's own classes they fit the classes that [GhostCache] has.
         static final int REUSE_CLASSES = 12;
 
@@ -162,7 +162,7 @@ final class LabelClasses {
         /// Nothing is known of it: a first turn.
         static final int NONE = 0;
 
-        /// Steps that are told apart. Each is twice as long as the one before: the first ends at a quarter of a
+        /// Steps that are distinguished. Each is twice as long as the one before: the first ends at a quarter of a
         /// cache full, the last begins at two.
         static final int STEPS = 5;
 

@@ -3,7 +3,7 @@ package io.kvcache.core.policy;
 /// How much of a prompt was new to the cache when a block of it came: the tokens of the blocks that
 /// came with it and of which nothing was remembered, in steps.
 ///
-/// It tells a question about a known document from the document, and a chat's next turn from its
+/// It separates a question about a known document from the document, and a chat's next turn from its
 /// first: each is asked again with other odds, and these are learned.
 public final class NoveltyClass {
 

@@ -106,7 +106,7 @@ final class ReuseModel {
                 + (11L + CLASSES) * BINS * Double.BYTES;
     }
 
-    /// Tells blocks with one label more apart. What was counted so far is the first one's.
+    /// Adds a label by which blocks are distinguished. What was counted so far is the first one's.
     void addLabel() {
         settle(0);
         boolean first = labels == 1;

@@ -323,7 +323,7 @@ final class ReuseTracker {
         }
     }
 
-    /// Returns whether a ghost tells when its block was used, which it does not once a use was announced.
+    /// Returns whether a ghost knows when its block was used, which it does not once a use was announced.
     static boolean isTracked(long entry) {
         return entry != GhostCache.NONE && GhostCache.classOf(entry) < FIRST_ANNOUNCED_CLASS;
     }

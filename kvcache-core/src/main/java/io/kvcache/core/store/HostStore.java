@@ -548,7 +548,7 @@ public final class HostStore implements AutoCloseable {
         return slabs.capacityBytes();
     }
 
-    /// All memory for blocks and objects: what a device may be told that spans will lie in.
+    /// All memory for blocks and objects: the memory that a device may register for all spans.
     public MemorySegment memory() {
         return slots;
     }
@@ -727,7 +727,7 @@ public final class HostStore implements AutoCloseable {
     public enum LoadOutcome {
         /// It is there, and pinned as asked.
         RESIDENT,
-        /// It has a slot now: the caller has it read, and tells how that went.
+        /// It has a slot now: the caller has it read, and reports how that went.
         STARTED,
         /// Another caller is filling its slot.
         JOINED,

@@ -138,8 +138,8 @@ public final class NamespaceRegistry {
         }
         if (!slabs.hasClass(bytes) && !policies.canAddClass()) {
             throw new IllegalArgumentException(namespace + " has blocks of " + bytes
-                    + " bytes, another size; with this policy, so many sizes and so many namespaces of their own weight"
-                    + " a store takes blocks of " + slabs.classCount() + " sizes");
+                    + " bytes, another size; with this policy a store takes blocks of " + slabs.classCount()
+                    + " sizes, and a namespace with a weight of its own counts as one");
         }
         if (bytes > slabs.capacityBytes()) {
             throw new IllegalArgumentException(namespace + " has blocks of " + bytes + " bytes; this store takes blocks"

@@ -31,7 +31,7 @@ public final class PrefixScan {
     /// Records looked at and climbed over in one turn of the lock: some hundred microseconds.
     private static final int TURN_STEPS = 8192;
 
-    /// Nodes that are told apart; further ones count in [PrefixLevel#more] alone. They take 36 bytes each.
+    /// Nodes that are listed; further ones count in [PrefixLevel#more] alone. They take 36 bytes each.
     private static final int MAX_NODES = 1 << 18;
 
     /// Longest run that is measured; a longer one is shown as if it branched there.

@@ -302,7 +302,7 @@ public final class RecordLookup {
         }
     }
 
-    /// Notes a use as [#touch] does, and leaves it to the caller when the policies are told.
+    /// Notes a use as [#touch] does, and leaves it to the caller when to report it to the policies.
     ///
     /// @return whether the buffer is filling up: [#tryDrainUses] is due, or uses will be lost
     public boolean noteUse(long handle) {
@@ -310,7 +310,7 @@ public final class RecordLookup {
         return uses.offer(handle, blocks);
     }
 
-    /// Tells the policies of the uses noted by now, if the lock is free.
+    /// Reports the uses noted by now to the policies, if the lock is free.
     public void tryDrainUses() {
         if (lock.tryLock()) {
             try {
@@ -321,7 +321,7 @@ public final class RecordLookup {
         }
     }
 
-    /// Tells the policies of the uses noted by now; under the lock.
+    /// Reports the uses noted by now to the policies; under the lock.
     void drainUses() {
         uses.drain(this::onUsed);
     }

@@ -371,7 +371,7 @@ final class SlotAllocator {
         return answer;
     }
 
-    /// Counts a put whose caller is told that there is no room.
+    /// Counts a put that ended without room.
     void countRefused() {
         refused++;
     }

@@ -123,7 +123,7 @@ public final class TierPort {
 
     /// Takes the next queued record and pins it; returns null when none waits. [#onWritten] ends it.
     ///
-    /// Returns null while the disk has a tombstone to be told first: it might be of an older copy of the same key,
+    /// Returns null while a tombstone has to be written first: it might be of an older copy of the same key,
     /// and would then apply to the new one.
     public @Nullable PendingWrite nextWrite(int disk) {
         lock.lock();
@@ -143,7 +143,7 @@ public final class TierPort {
         underLock(() -> writeCompletions.onCompleted(record, disk, address));
     }
 
-    /// Returns the next tombstone that a disk must be told before anything else is written to it; null when there
+    /// Returns the next tombstone to write to a disk before anything else is written to it; null when there
     /// is none.
     public @Nullable Tombstone nextTombstone(int disk) {
         return underLock(() -> writeBackQueue.tombstones().poll(disk));
@@ -301,7 +301,7 @@ public final class TierPort {
     }
 
     /// Returns at which address of its disk a load goes on that is read in steps; -1 when it is to be given up,
-    /// which [#onRead] is then told.
+    /// which [#onRead] then gets.
     public long nextStep(int disk, int record, boolean wanted) {
         lock.lock();
         try {

@@ -306,7 +306,7 @@ final class WriteAdmission {
     /// request has begun before, a next turn and an answer's few blocks are of different kinds. A block is of the
     /// kind of the put that it came with.
     ///
-    /// A block that is put alone does not tell how many follow. Its kind is its depth, in steps of about one half.
+    /// A block that is put alone does not say how many follow. Its kind is its depth, in steps of about one half.
     static final class PromptClass {
 
         /// Steps of a number of blocks; more than 65,535 count as those.

@@ -2,15 +2,15 @@ package io.kvcache.core.tier;
 
 import io.kvcache.core.identity.Namespace;
 
-/// Passes on all that a tier tells to another listener: the base of listeners between a tier and its store
-/// and change a part of what is told.
+/// Passes on all that a tier reports to another listener: the base of listeners between a tier and its store
+/// and change a part of the reports.
 ///
 /// **Threads.** As of [TierListener].
 public abstract class ForwardingListener implements TierListener {
 
     private final TierListener store;
 
-    /// @param store that is told
+    /// @param store that gets them
     protected ForwardingListener(TierListener store) {
         this.store = store;
     }

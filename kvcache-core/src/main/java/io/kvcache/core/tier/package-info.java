@@ -1,4 +1,4 @@
-/// A tier of storage as the store sees it: what it is told, asked and offered.
+/// A tier of storage as the store sees it: what it is given, asked and offered.
 @NullMarked
 package io.kvcache.core.tier;
 

@@ -5,7 +5,7 @@ package io.kvcache.core.tree;
 /// The other 59 bits are the disk's own.
 public final class DiskAddress {
 
-    /// Disks that a store can tell apart.
+    /// Most disks of a store.
     public static final int MAX_DISKS = 16;
 
     private static final int SHIFT = 59;

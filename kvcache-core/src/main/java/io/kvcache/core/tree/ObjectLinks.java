@@ -12,7 +12,7 @@ import java.util.Arrays;
 /// An object has no parent in the tree: it is found, replaced, dropped and written to disk by
 /// itself. But a caller that stores a sequence as objects reads the first before the second, so one that goes
 /// before those behind it makes them worthless. What a caller says of that order is kept here and
-/// told to policies alone. A link that is wrong, or missing, costs hits and nothing else.
+/// reported to policies alone. A link that is wrong, or missing, costs hits and nothing else.
 ///
 /// A link is made while the later object has none behind it, so there are no circles. It holds as
 /// long as both are resident: the earlier one's generation tells whether it still is the same.

@@ -7,7 +7,7 @@ public final class RecordHandle {
     /// Nothing found. No handle has this value, as no record has the number -1.
     public static final long MISS = -1;
 
-    /// The look-up met records on the move too often to tell; ask again under the store's lock.
+    /// The look-up met records on the move too often to decide; ask again under the store's lock.
     public static final long UNSURE = -2;
 
     private RecordHandle() {}

@@ -12,7 +12,7 @@ import java.lang.System.Logger.Level;
 /// Opens preallocated files of mode 0600, and raw disks, as [BlockDevice]s.
 ///
 /// The kernel is asked through io_uring with a registered file, and with registered buffers for the pools it
-/// was told of; where that is refused, as default container profiles do, by a few threads that read and write
+/// was given; where that is refused, as default container profiles do, by a few threads that read and write
 /// by position. O_DIRECT goes round the page cache; a file system that refuses it gets buffered reads and
 /// writes. The log says once, at opening, why the best is not in use; [BlockDevice#describe] says what is in use
 /// at any time.

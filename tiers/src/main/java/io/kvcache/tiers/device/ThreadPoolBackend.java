@@ -32,8 +32,8 @@ final class ThreadPoolBackend implements IoBackend {
     /// As many as keep a disk busy with large reads; more only wait for the same disk.
     static final int MAX_THREADS = 8;
 
-    /// The owner is woken for so many at once while there is more to do: each time takes a processor from a
-    /// worker twice.
+    /// The owner is woken for this many results at once while there is more to do: each time takes a processor
+    /// from a worker twice.
     private static final int WAKE_BATCH = 4;
 
     /// Ends the worker that takes it.

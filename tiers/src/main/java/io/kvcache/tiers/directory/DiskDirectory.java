@@ -71,7 +71,7 @@ public final class DiskDirectory implements AutoCloseable {
         this.config = config;
     }
 
-    /// Opens a directory for a tier of so many bytes; makes what is missing.
+    /// Opens a directory for a tier of the given size; makes what is missing.
     ///
     /// @param bytes of the tier, rounded down to whole pages
     /// @throws DiskDirectoryException when the directory cannot be used, with nothing changed: it is open already,
@@ -105,7 +105,7 @@ public final class DiskDirectory implements AutoCloseable {
         }
     }
 
-    /// Looks whether a directory could be opened for a tier of so many bytes, as far as that shows without
+    /// Looks whether a directory could be opened for a tier of the given size, as far as that shows without
     /// changing anything: the process that has it open does not.
     ///
     /// @throws DiskDirectoryException as [#open]

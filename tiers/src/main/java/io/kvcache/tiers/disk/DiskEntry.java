@@ -164,7 +164,7 @@ public record DiskEntry(
         return isTombstone() ? bytes == 0 : bytes > 0 && fits;
     }
 
-    /// Returns whether it lies where a block of a region of so many pages can lie.
+    /// Returns whether it lies where a block can lie in a region of the given number of pages.
     boolean fitsIn(int regionPages) {
         return isValid() && page >= WriteBatchHeader.HEAD_PAGES && page + (long) pages() < regionPages;
     }

@@ -61,7 +61,7 @@ public record DiskLogConfig(
     ///
     /// @param appends waiting to be written; one more is answered by FULL
     /// @param reads reads in flight; one more is answered by FULL
-    /// @param groupBytes a group is closed at so many bytes, unless a single block is larger
+    /// @param groupBytes a group is closed at this size, unless a single block is larger
     /// @param recoveredPerTick most entries reported in one tick
     /// @param failures in a row after which the device counts as failed
     /// @param hangNanos an operation that takes longer makes the device count as failed; time between two ticks

@@ -60,7 +60,7 @@ public final class LogAudit {
     /// Hears how far it has come.
     @FunctionalInterface
     public interface ProgressListener {
-        /// So many of the regions that hold something have been looked at.
+        /// Reports how many of the regions that hold something have been checked.
         void onProgress(int done, int all);
     }
 

@@ -51,12 +51,12 @@ final class OpenRegion {
         return epoch;
     }
 
-    /// Returns whether a group of so many entries, of so many pages without its head, fits before the trailer.
+    /// Returns whether a group of the given entries and pages, its head apart, fits before the trailer.
     boolean fits(int count, long pages) {
         return pages <= freePages(count);
     }
 
-    /// Pages for the blocks of one more group of so many entries; negative when they do not fit.
+    /// Pages for the blocks of one more group of the given number of entries; negative when they do not fit.
     int freePages(int count) {
         if (entries + count > RegionTrailer.maxEntries(regionPages)) {
             return -1;
@@ -175,7 +175,7 @@ final class OpenRegion {
             this.buffer = buffer;
         }
 
-        /// Memory for regions of so many pages.
+        /// Memory for regions of the given number of pages.
         static long bytes(int regionPages) {
             return (1L + RegionTrailer.maxTablePages(regionPages)) * DiskGeometry.PAGE_BYTES;
         }

@@ -39,7 +39,7 @@ final class RegionEntryReader {
         this.table = memory.asSlice(DiskGeometry.PAGE_BYTES + BatchVerifier.SPAN_BYTES);
     }
 
-    /// Memory for regions of so many pages.
+    /// Memory for regions of the given number of pages.
     static long bytes(int regionPages) {
         return (1L + RegionTrailer.maxTablePages(regionPages)) * DiskGeometry.PAGE_BYTES + BatchVerifier.SPAN_BYTES;
     }

@@ -41,7 +41,7 @@ record RegionTrailer(RegionEpoch epoch, List<DiskEntry> entries, long endedEpoch
         return regionPages / DiskEntry.ENTRIES_PER_PAGE + 1;
     }
 
-    /// Entries of the longest table. Tombstones take no pages, and a region ends when it has so many.
+    /// Entries of the longest table. Tombstones take no pages, and a region ends when it reaches this count.
     static int maxEntries(int regionPages) {
         return maxTablePages(regionPages) * DiskEntry.ENTRIES_PER_PAGE;
     }
@@ -212,7 +212,7 @@ record RegionTrailer(RegionEpoch epoch, List<DiskEntry> entries, long endedEpoch
             return fits || open || footer.isFree() ? footer : null;
         }
 
-        /// So much of a region was durable at some time, and must be found.
+        /// The part of a region that was durable at some time, and must be found.
         ///
         /// @param pages from the region's start, in whole groups
         /// @param entries of those groups

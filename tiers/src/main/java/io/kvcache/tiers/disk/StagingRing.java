@@ -42,7 +42,7 @@ final class StagingRing {
         }
     }
 
-    /// Returns whether there is ever room for so much.
+    /// Returns whether the ring is large enough for this size at all.
     boolean takes(long bytes) {
         return bytes <= memory.byteSize();
     }

@@ -156,7 +156,7 @@ final class VerifyingReader {
             this.tag = tag;
         }
 
-        /// Begins so many loads, which come next and tell [#onComplete].
+        /// Begins the given number of loads, which come next and end with [#onComplete].
         final void begin(int loads) {
             inFlight++;
             region.startReading();

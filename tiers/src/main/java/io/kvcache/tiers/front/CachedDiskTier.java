@@ -157,7 +157,7 @@ public final class CachedDiskTier implements Tier {
         listener.onWritten(tag, both.diskAddress);
     }
 
-    /// Finds a copy by its address on the disk from now on, or hides it, as no tombstone will ever be told of it.
+    /// Finds a copy by its address on the disk from now on, or hides it, as no tombstone will ever name it.
     private void addCopy(PendingCopy copy) {
         if (copy.address >= 0 && copy.diskAddress >= 0) {
             frontCacheTier.copyIndex().add(copy.diskAddress, copy.address);
@@ -363,7 +363,7 @@ public final class CachedDiskTier implements Tier {
 
         /// Copies to the front what was read.
         ///
-        /// @return whether the store is told of the read later
+        /// @return whether the store hears of the read later
         private boolean promote(TierRead read) {
             PendingCopy copy = new PendingCopy(read.block(), read.address());
             boolean copied = frontCacheTier.copyIndex().find(read.address()) == null

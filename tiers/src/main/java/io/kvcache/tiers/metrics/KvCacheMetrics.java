@@ -75,7 +75,7 @@ public final class KvCacheMetrics implements MeterBinder {
                 meters.with("factor", String.valueOf(sizes.get(i).factor()))
                         .gauge(
                                 "kv.memory.lru.hit.ratio",
-                                "What LRU would find in so many times the memory; an estimate.",
+                                "What LRU would find in this multiple of the memory; an estimate.",
                                 report -> report.sizes().get(index).lruHitRatio());
             }
             meters.count(

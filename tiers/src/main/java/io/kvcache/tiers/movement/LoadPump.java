@@ -226,12 +226,12 @@ final class LoadPump {
         end(load, good, !good);
     }
 
-    /// The tier has read so many bytes.
+    /// The tier has read the given number of bytes.
     void onPartRead(int length) {
         throughput.onReadEnded(length, operations(), clock.nanos());
     }
 
-    /// So many leading bytes of a load are there.
+    /// The given number of leading bytes of a load are there.
     void onProgress(Load load, int arrived) {
         loadListeners.notifyArrived(load.record, arrived);
     }
@@ -287,7 +287,7 @@ final class LoadPump {
         countInFlight();
     }
 
-    /// Returns whether so much is in flight that writes have to wait.
+    /// Returns whether writes have to wait for what is in flight.
     boolean isBusy() {
         return inFlightCount >= limits.maxReadsDuringWrites() || held != null;
     }
@@ -334,7 +334,7 @@ final class LoadPump {
         return cancelled.sum();
     }
 
-    /// How long it takes to read so many bytes more, after what is on its way and what waits; 0 while
+    /// How long it takes to read the given number of bytes more, after what is on its way and what waits; 0 while
     /// nothing is known.
     double estimateNanos(long moreBytes) {
         long each = loadedBytes() / Math.max(1, loaded());
@@ -425,7 +425,7 @@ final class LoadPump {
             return slope > 0 && fixed >= 0 ? new LinearModel(fixed, slope) : new LinearModel(0, nanos / bytes);
         }
 
-        /// How long reading so many bytes takes from the first to the last, 0 while nothing is known.
+        /// How long reading the given number of bytes takes from the first to the last, 0 while nothing is known.
         double estimateNanos(long readBytes) {
             LinearModel known = model;
             return known.fixedNanos + known.nanosPerByte * readBytes;

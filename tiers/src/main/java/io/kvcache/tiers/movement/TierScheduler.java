@@ -239,7 +239,7 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         }
     }
 
-    /// Returns an estimate of the time to read so many more bytes, spread over all tiers, from recent reads.
+    /// Estimates from recent reads how long it takes to read this many further bytes, spread over all tiers.
     ///
     /// @return 0 while nothing is known
     public double estimateReadNanos(long bytes) {
@@ -498,7 +498,7 @@ public final class TierScheduler implements TierWorker.WorkerListener {
             }
         }
 
-        /// So many leading bytes of a record's slot are filled; its listeners go on listening.
+        /// The given number of leading bytes of a record's slot are filled; its listeners go on listening.
         void notifyArrived(int record, int bytes) {
             arrived.put(record, bytes);
             List<Runnable> listeners = waiting.get(record);

@@ -153,7 +153,7 @@ public final class TierWorker implements TierListener {
         circuitBreaker.closeRetired();
     }
 
-    /// Returns an estimate of the time to read so many more bytes; 0 while nothing is known. Any thread.
+    /// Estimates the time to read the given number of further bytes; 0 while nothing is known. Any thread.
     double estimateReadNanos(long bytes) {
         return loadPump.estimateNanos(bytes);
     }

@@ -183,7 +183,7 @@ final class WritePump {
         unsyncedTombstones.headMap(taken, true).clear();
     }
 
-    /// Returns whether so many tombstones wait for a flush that one should start by itself.
+    /// Returns whether enough tombstones wait for a flush to start one.
     boolean needsFlush() {
         return unsyncedTombstones.size() >= MAX_UNSYNCED_TOMBSTONES;
     }

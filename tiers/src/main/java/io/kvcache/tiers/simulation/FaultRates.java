@@ -6,7 +6,7 @@ import java.util.Map;
 /// How often each [Fault] strikes a [FaultyDevice], and how long its operations take.
 ///
 /// @param probabilities of each fault for each operation it can strike, 0.0 to 1.0; 0.0 where absent
-/// @param maxLatencyTicks longest time of an operation, in ticks of the virtual clock; each takes 0 to so many
+/// @param maxLatencyTicks longest time of an operation, in ticks of the virtual clock; each takes 0 to this many
 public record FaultRates(Map<Fault, Double> probabilities, int maxLatencyTicks) {
 
     public FaultRates {

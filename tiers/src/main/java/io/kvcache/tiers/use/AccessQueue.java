@@ -51,7 +51,7 @@ public final class AccessQueue {
         return dropped.sum();
     }
 
-    /// One use of a store, as [AccessListener] is told of it.
+    /// One use of a store, as [AccessListener] receives it.
     public sealed interface Access {
 
         /// When, by the store's clock.

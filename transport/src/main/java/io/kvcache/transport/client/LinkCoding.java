@@ -31,7 +31,7 @@ final class LinkCoding {
     /// Timed transfers before the first trial.
     private static final int FIRST_TRIAL = 4;
 
-    /// Coded blocks have to come so much faster.
+    /// How much faster coded blocks have to come.
     private static final double MIN_GAIN = 1.1;
 
     private static final double WEIGHT = 0.25;

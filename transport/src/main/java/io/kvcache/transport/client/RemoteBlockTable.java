@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// the server's mapped memory.
 ///
 /// The server keeps them pinned under a lease while the table is open. If the lease is lost, blocks in this
-/// process's memory stay as they are. [#isValid] tells about the others.
+/// process's memory stay as they are. [#isValid] answers for the others.
 final class RemoteBlockTable implements BlockTable {
 
     private final RpcClient client;
@@ -260,7 +260,7 @@ final class RemoteBlockTable implements BlockTable {
         return RecordHandle.MISS;
     }
 
-    /// @return always 0: the server does not tell which blocks it left on its disks
+    /// @return always 0: the server does not say which blocks it left on its disks
     @Override
     public int blocksToRecompute() {
         return 0;

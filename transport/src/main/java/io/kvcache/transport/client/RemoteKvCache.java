@@ -72,7 +72,7 @@ import org.jspecify.annotations.Nullable;
 /// ([io.kvcache.core.LocalKvCache#sharedMemory]) and allows that. Then [#match] and [#getAll] send no message, and
 /// segments of blocks are the server's slots. Puts write to staging memory of the server, which copies them from
 /// there, instead of sending bytes. The server keeps leased slots in place while it hears of this process. **A
-/// process that was stopped for longer than the lease may have read other bytes.** [BlockTable#isValid] tells so
+/// process that was stopped for longer than the lease may have read other bytes.** [BlockTable#isValid] says so
 /// after the use.
 ///
 /// **Waiting.** `acquire` without a timeout waits until the resident blocks have arrived, but no longer than the

@@ -208,7 +208,7 @@ final class RemoteSession {
         return staging;
     }
 
-    /// Tells the server, some time soon, that a block was read without asking.
+    /// Reports to the server, some time soon, that a block was read without asking.
     void reportAccess(long handle) {
         accessReporter.recordAccess(handle);
     }

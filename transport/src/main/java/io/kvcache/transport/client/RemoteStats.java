@@ -20,7 +20,7 @@ import java.util.concurrent.atomic.LongAdder;
 /// @param copied blocks that were copied without a message
 /// @param missed blocks that were wanted so and not copied
 /// @param torn copies that were thrown away, as their block went meanwhile; each is among the missed
-/// @param reported reads without a message that the server was told of afterwards
+/// @param reported reads without a message that were reported to the server afterwards
 /// @param fetched blocks that were leased and read one-sided over a fabric
 /// @param staged blocks and objects that were put through memory shared with the server
 public record RemoteStats(

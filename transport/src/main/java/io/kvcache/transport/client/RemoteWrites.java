@@ -215,7 +215,7 @@ final class RemoteWrites {
     /// Not safe for several threads.
     static final class PutPipeline implements DataConnection.RequestPipeline {
 
-        /// So much is on its way at a time that the server never waits for the next block, and its answers fit
+        /// Bytes on their way at a time: enough that the server never waits for the next block, and its answers fit
         /// the connection's buffers.
         private static final long MAX_BYTES_IN_FLIGHT = 4 << 20;
 
@@ -283,7 +283,7 @@ final class RemoteWrites {
             }
         }
 
-        /// The first so many are there.
+        /// The given number of leading ones are there.
         void skipPresent(int blocksThere) {
             presentCount = Math.clamp(blocksThere, 0, blocks.size());
             sentCount = presentCount;

@@ -21,7 +21,7 @@ import java.util.stream.IntStream;
 /// weight of all. A server that leaves moves only what it owned. Among `n` equal servers a join moves
 /// `1 / (n + 1)` of the groups.
 ///
-/// **Order and owners.** [#order] is by score alone. It also tells history: before a server joined, its groups
+/// **Order and owners.** [#order] is by score alone. It also shows history: before a server joined, its groups
 /// belonged to the next one in the order. [#owners] is for copies: it prefers other zones, then other hosts.
 ///
 /// Servers are numbered by their index in the list given. Scores take [StrictMath], as platforms may round `Math.log`

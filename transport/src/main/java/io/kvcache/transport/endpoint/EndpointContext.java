@@ -69,7 +69,7 @@ record EndpointContext(
                 : with(cluster.local(), options);
     }
 
-    /// A client has read an object, or is told that there is none.
+    /// A client has read an object, or gets the answer that there is none.
     void onRead(ClientSession session, Namespace namespace, byte[] key, @Nullable ObjectView view) {
         if (session.isServer()) {
             return;
@@ -83,7 +83,7 @@ record EndpointContext(
         }
     }
 
-    /// A client that has asked whether an object is here is told that it is not.
+    /// A client that has asked whether an object is here gets the answer that it is not.
     void onAbsent(ClientSession session, Namespace namespace, byte[] key) {
         if (!session.isServer()) {
             options.listener().onMiss(namespace, key, false);

@@ -18,7 +18,7 @@ public interface EndpointListener {
     /// @param key not to be changed
     default void onHit(Namespace namespace, byte[] key, long bytes) {}
 
-    /// A client was told that an object is not here.
+    /// A client got the answer that an object is not here.
     ///
     /// @param key not to be changed
     /// @param late whether it is on disk, and did not come in time

@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// The servers of a cluster that owned a group before this one did, or own it now, and, while this one drains,
 /// those that own its groups after it.
 ///
-/// No earlier view is kept, as the order of a group tells its history:
+/// No earlier view is kept, as the order of a group shows its history:
 ///
 /// - Before this server joined, the group belonged to the next one in the order. That one is asked for a time after
 ///   this server has begun to serve, or has met the other side of a partition; see [ClusterView#meetings].

@@ -84,7 +84,7 @@ final class GroupCopies {
 
     /// Replacements for tests.
     ///
-    /// @param minReads so many reads lately make copies of a group
+    /// @param minReads recent reads from which on a group gets copies
     /// @param random returns a number from 0 on that is less than a bound
     record Options(int minReads, IntUnaryOperator random) {
         static final Options DEFAULTS = new Options(

@@ -34,7 +34,7 @@ final class GroupHeat {
     /// Lately, of one group.
     private record Reads(DecayingSum count, DecayingSum bytes) {}
 
-    /// @param minReads so many reads lately make copies of a group
+    /// @param minReads recent reads from which on a group gets copies
     GroupHeat(int minReads) {
         this.minReads = minReads;
     }

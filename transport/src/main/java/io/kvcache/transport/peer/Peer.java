@@ -264,7 +264,7 @@ final class Peer implements AutoCloseable {
         private final AtomicLong underWay = new AtomicLong();
         private final DecayingSum recent = new DecayingSum();
 
-        /// Begins to read up to so many bytes.
+        /// Begins to read up to the given number of bytes.
         void begin(long bytes) {
             underWay.addAndGet(bytes);
         }

@@ -304,12 +304,12 @@ public final class SharedStore {
             return torn.sum();
         }
 
-        /// Reads that the server was told of, for its policy.
+        /// Reads that were reported to the server, for its policy.
         public long reported() {
             return reported.sum();
         }
 
-        /// The server was told of so many reads.
+        /// The given number of reads was reported to the server.
         public void addReported(long reads) {
             reported.add(reads);
         }

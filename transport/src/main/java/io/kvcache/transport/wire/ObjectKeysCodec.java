@@ -25,7 +25,7 @@ public final class ObjectKeysCodec {
         return count;
     }
 
-    /// Reads so many keys.
+    /// Reads the given number of keys.
     public static List<byte[]> read(BodyReader from, int count) throws ProtocolException {
         List<byte[]> keys = new ArrayList<>();
         for (int i = 0; i < count; i++) {
