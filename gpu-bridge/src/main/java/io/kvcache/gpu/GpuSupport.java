@@ -65,9 +65,14 @@ public final class GpuSupport implements DeviceSupport {
 
     @Override
     public EngineListener listenForEngines(
-            LocalKvCache store, int ordinal, Function<String, @Nullable Namespace> namespaces, String socket) {
+            LocalKvCache store,
+            int ordinal,
+            @Nullable TierSource tier,
+            Function<String, @Nullable Namespace> namespaces,
+            String socket) {
         try {
-            return EngineIpcServer.open(store, () -> devices.apply(ordinal), namespaces, Path.of(socket));
+            return EngineIpcServer.open(
+                    store, (CudaTier) tier, () -> devices.apply(ordinal), namespaces, Path.of(socket));
         } catch (UncheckedIOException refused) {
             IOException cause = refused.getCause();
             throw new IllegalStateException(

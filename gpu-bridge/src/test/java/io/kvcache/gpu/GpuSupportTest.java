@@ -102,7 +102,7 @@ final class GpuSupportTest {
         try (TieredKvCache cache = TieredKvCache.builder().hostBytes(32 << 20).build()) {
             assertThatIllegalStateException()
                     .isThrownBy(() -> support(() -> FakeDeviceDriver.open(1L << 30))
-                            .listenForEngines(cache, 0, _ -> null, taken.toString()))
+                            .listenForEngines(cache, 0, null, _ -> null, taken.toString()))
                     .withMessageContaining(taken.toString())
                     .withMessageEndingWith("errno 98");
         }

@@ -38,11 +38,17 @@ public interface DeviceSupport {
     ///
     /// @param store of the blocks; stays the caller's, and is closed after what this returns
     /// @param ordinal of the device
+    /// @param tier that [#tier] returned for the device and the store was built with, so that blocks that lie
+    ///     there are copied within the device; null for none
     /// @param namespaces finds the namespace that an engine names, or null
     /// @param socket path of the unix socket where engines connect; must not exist
     /// @throws IllegalStateException when the socket cannot be made, with the reason
     EngineListener listenForEngines(
-            LocalKvCache store, int ordinal, Function<String, @Nullable Namespace> namespaces, String socket);
+            LocalKvCache store,
+            int ordinal,
+            @Nullable TierSource tier,
+            Function<String, @Nullable Namespace> namespaces,
+            String socket);
 
     /// Where engines connect.
     interface EngineListener extends AutoCloseable {

@@ -64,6 +64,11 @@ public abstract class ForwardingKvCache implements LocalKvCache {
     }
 
     @Override
+    public void countFoundBelow(Namespace namespace, int blocks) {
+        delegate.countFoundBelow(namespace, blocks);
+    }
+
+    @Override
     public BlockWriter put(BlockChain chain, int index, int part, Duration timeout) {
         return delegate.put(chain, index, part, timeout);
     }

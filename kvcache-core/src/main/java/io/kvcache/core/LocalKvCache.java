@@ -42,6 +42,11 @@ public interface LocalKvCache extends KvCache {
     /// look-up, so that the hit ratio is that of clients.
     BlockTable acquireCopy(BlockChain chain, int from, Duration timeout);
 
+    /// Counts blocks as found in a lower tier that a request did not get through its table, as a device in front of
+    /// that
+    /// tier has handed them over itself.
+    void countFoundBelow(Namespace namespace, int blocks);
+
     /// Has the processor's caches read what the next look-ups of these objects need, for all of them at once: one by
     /// one each would wait for memory by itself. Changes nothing, and counts as no use.
     ///

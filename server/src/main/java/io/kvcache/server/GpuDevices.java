@@ -13,7 +13,9 @@ import java.lang.System.Logger.Level;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HexFormat;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.ServiceLoader;
 import org.jspecify.annotations.Nullable;
 
@@ -59,13 +61,13 @@ final class GpuDevices {
         }
     }
 
-    /// Tiers in the memory of GPUs, which take nothing yet; none without the module.
-    static List<TierSource> tiers(ServerConfig config) {
-        List<TierSource> tiers = new ArrayList<>();
+    /// Tiers in the memory of GPUs by the number of the GPU; they take nothing yet. None without the module.
+    static Map<Integer, TierSource> tiers(ServerConfig config) {
+        Map<Integer, TierSource> tiers = new LinkedHashMap<>();
         for (GpuConfig gpu : config.disks().gpus()) {
             DeviceSupport support = support();
             if (support != null && gpu.isTier()) {
-                tiers.add(support.tier(gpu.device(), gpu.bytes()));
+                tiers.put(gpu.device(), support.tier(gpu.device(), gpu.bytes()));
             }
         }
         return tiers;
@@ -74,8 +76,9 @@ final class GpuDevices {
     /// Lets engines connect, one socket a GPU, in the directory of the store's shared memory. An engine names a
     /// namespace by its digest in hexadecimal.
     ///
+    /// @param tiers that the store was built with
     /// @throws IllegalStateException when a socket cannot be made
-    static List<EngineListener> listen(ServerConfig config, TieredKvCache cache) {
+    static List<EngineListener> listen(ServerConfig config, TieredKvCache cache, Map<Integer, TierSource> tiers) {
         List<EngineListener> listeners = new ArrayList<>();
         for (GpuConfig gpu : config.disks().gpus()) {
             Path directory = cache.sharedMemory() == null ? null : sharedDirectory(config);
@@ -90,7 +93,11 @@ final class GpuDevices {
             try {
                 listeners.add(requireSupport(gpu)
                         .listenForEngines(
-                                cache, gpu.device(), digest -> namespaceOf(cache, digest), socket.toString()));
+                                cache,
+                                gpu.device(),
+                                tiers.get(gpu.device()),
+                                digest -> namespaceOf(cache, digest),
+                                socket.toString()));
             } catch (IllegalStateException refused) {
                 listeners.forEach(EngineListener::close);
                 throw new IllegalStateException(gpu.name() + ": " + refused.getMessage(), refused);

@@ -4,6 +4,7 @@ import io.kvcache.core.DeviceSupport.EngineListener;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.TierPort.DiskTierStats;
+import io.kvcache.core.tier.TierSource;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.cluster.ClusterMember;
 import io.kvcache.server.config.ServerConfig;
@@ -27,6 +28,7 @@ import java.time.Duration;
 import java.time.InstantSource;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
@@ -110,12 +112,13 @@ final class ServedStore implements AutoCloseable {
     /// @throws io.kvcache.tiers.directory.DiskDirectoryException when a directory cannot be used for a disk
     static ServedStore open(ServerConfig config, Clock clock, @Nullable ClusterMember cluster) throws IOException {
         GpuDevices.requireAll(config);
-        TieredKvCache cache = StoreFactory.open(config, clock);
+        Map<Integer, TierSource> gpus = GpuDevices.tiers(config);
+        TieredKvCache cache = StoreFactory.open(config, clock, gpus.values());
         List<EngineListener> engines = List.of();
         TrustDomainStores domains = null;
         TraceCapture trace = null;
         try {
-            engines = GpuDevices.listen(config, cache);
+            engines = GpuDevices.listen(config, cache, gpus);
             domains = TrustDomainStores.open(config.access().domains(), each -> StoreFactory.open(config, each, clock));
             if (config.trace().file() != null) {
                 ServerPreflight.requireTraceApart(config);

@@ -1,6 +1,7 @@
 package io.kvcache.server;
 
 import io.kvcache.core.cost.PrefillCost;
+import io.kvcache.core.tier.TierSource;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.config.MemoryConfig.PrefaultMode;
 import io.kvcache.server.config.ServerConfig;
@@ -15,6 +16,7 @@ import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Collection;
 import java.util.Set;
 
 /// The stores of a server, as its settings want them.
@@ -31,15 +33,16 @@ final class StoreFactory {
     /// Takes the memory; that which clients on this host map, where it was not asked for by name, only if
     /// it can be had.
     ///
+    /// @param gpus tiers in front of the disks
     /// @throws IllegalStateException when the memory cannot be had
-    static TieredKvCache open(ServerConfig config, Clock clock) {
+    static TieredKvCache open(ServerConfig config, Clock clock, Collection<TierSource> gpus) {
         removeAbandonedMemory();
         Path shared = config.transport().sharedMemoryDirectory(config.access().tenants());
         if (shared == null) {
-            return builder(config).clock(clock).build();
+            return builder(config, gpus).clock(clock).build();
         }
         try {
-            return builder(config).clock(clock).shareMemory(shared).build();
+            return builder(config, gpus).clock(clock).shareMemory(shared).build();
         } catch (IllegalStateException refused) {
             if (config.transport().isSharedMemoryExplicit()) {
                 throw refused;
@@ -48,7 +51,7 @@ final class StoreFactory {
                     Level.INFO,
                     "Clients on this host cannot read the store in shared memory: {0}",
                     refused.getMessage());
-            return builder(config).clock(clock).build();
+            return builder(config, gpus).clock(clock).build();
         }
     }
 
@@ -99,7 +102,7 @@ final class StoreFactory {
 
     /// Memory that all stores together will reserve, in bytes.
     static long reservedBytes(ServerConfig config) {
-        return builder(config).reservedBytes()
+        return builder(config, GpuDevices.tiers(config).values()).reservedBytes()
                 + config.access().domains().stream()
                         .mapToLong(each ->
                                 inMemoryBuilder(config, each.hostBytes()).reservedBytes())
@@ -118,7 +121,7 @@ final class StoreFactory {
     }
 
     /// All but the clock and what clients map.
-    static TieredKvCacheBuilder builder(ServerConfig config) {
+    private static TieredKvCacheBuilder builder(ServerConfig config, Collection<TierSource> gpus) {
         TieredKvCacheBuilder builder = inMemoryBuilder(config, config.memory().hostBytes())
                 .admission(config.disks().admission())
                 .prefetch(config.disks().prefetch());
@@ -127,7 +130,7 @@ final class StoreFactory {
             builder.prefill(prefill);
         }
         config.disks().disks().forEach(disk -> builder.disk(disk.toDiskOptions()));
-        GpuDevices.tiers(config).forEach(builder::tier);
+        gpus.forEach(builder::tier);
         return builder;
     }
 }

@@ -213,6 +213,11 @@ public final class TieredKvCache implements LocalKvCache {
     }
 
     @Override
+    public void countFoundBelow(Namespace namespace, int blocks) {
+        store.require(namespace).countLoaded(blocks);
+    }
+
+    @Override
     public BlockTable acquireByLayers(BlockChain chain, int from, Duration timeout, int layersAStep) {
         return blockReads.acquireByLayers(chain, from, Timeouts.toNanos(timeout), layersAStep);
     }

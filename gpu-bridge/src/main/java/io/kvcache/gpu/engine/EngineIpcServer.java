@@ -6,6 +6,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.engine.TransferQueue.EngineCopyThreshold;
+import io.kvcache.gpu.tier.CudaTier;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.System.Logger;
@@ -57,6 +58,7 @@ public final class EngineIpcServer implements DeviceSupport.EngineListener {
     private static final long MAX_CLOSE_NANOS = MAX_DRAIN_NANOS + TimeUnit.SECONDS.toNanos(30);
 
     private final LocalKvCache cache;
+    private final @Nullable CudaTier tier;
     private final Supplier<DeviceDriver> drivers;
     private final Function<String, @Nullable Namespace> namespaces;
     private final EngineCopyThreshold threshold;
@@ -69,12 +71,14 @@ public final class EngineIpcServer implements DeviceSupport.EngineListener {
 
     private EngineIpcServer(
             LocalKvCache cache,
+            @Nullable CudaTier tier,
             Supplier<DeviceDriver> drivers,
             Function<String, @Nullable Namespace> namespaces,
             EngineCopyThreshold threshold,
             Path path,
             UnixSocket listening) {
         this.cache = cache;
+        this.tier = tier;
         this.drivers = drivers;
         this.namespaces = namespaces;
         this.threshold = threshold;
@@ -86,13 +90,19 @@ public final class EngineIpcServer implements DeviceSupport.EngineListener {
     /// Lets engines in.
     ///
     /// @param cache stays the caller's, and is closed after this
+    /// @param tier of the cache, in the memory of the drivers' device: blocks that lie there are copied within the
+    ///     device; null for none
     /// @param drivers opens the device, anew for each engine
     /// @param namespaces what engines may ask for, by the name they ask by; each of one part
     /// @param path of the socket; must not be there yet
     /// @throws UncheckedIOException when the socket cannot be made
     public static EngineIpcServer open(
-            LocalKvCache cache, Supplier<DeviceDriver> drivers, Map<String, Namespace> namespaces, Path path) {
-        return open(cache, drivers, namespaces, path, new EngineCopyThreshold());
+            LocalKvCache cache,
+            @Nullable CudaTier tier,
+            Supplier<DeviceDriver> drivers,
+            Map<String, Namespace> namespaces,
+            Path path) {
+        return open(cache, tier, drivers, namespaces, path, new EngineCopyThreshold());
     }
 
     /// The same, with namespaces that come and go.
@@ -101,26 +111,29 @@ public final class EngineIpcServer implements DeviceSupport.EngineListener {
     /// @throws UncheckedIOException when the socket cannot be made
     public static EngineIpcServer open(
             LocalKvCache cache,
+            @Nullable CudaTier tier,
             Supplier<DeviceDriver> drivers,
             Function<String, @Nullable Namespace> namespaces,
             Path path) {
-        return open(cache, drivers, namespaces, path, new EngineCopyThreshold());
+        return open(cache, tier, drivers, namespaces, path, new EngineCopyThreshold());
     }
 
     /// The same, with what is known of the device.
     static EngineIpcServer open(
             LocalKvCache cache,
+            @Nullable CudaTier tier,
             Supplier<DeviceDriver> drivers,
             Map<String, Namespace> namespaces,
             Path path,
             EngineCopyThreshold threshold) {
         namespaces.values().forEach(cache::register);
         Map<String, Namespace> served = Map.copyOf(namespaces);
-        return open(cache, drivers, served::get, path, threshold);
+        return open(cache, tier, drivers, served::get, path, threshold);
     }
 
     private static EngineIpcServer open(
             LocalKvCache cache,
+            @Nullable CudaTier tier,
             Supplier<DeviceDriver> drivers,
             Function<String, @Nullable Namespace> namespaces,
             Path path,
@@ -136,7 +149,7 @@ public final class EngineIpcServer implements DeviceSupport.EngineListener {
             }
             throw new UncheckedIOException("engines cannot be let in at " + path, refused);
         }
-        EngineIpcServer door = new EngineIpcServer(cache, drivers, namespaces, threshold, path, socket);
+        EngineIpcServer door = new EngineIpcServer(cache, tier, drivers, namespaces, threshold, path, socket);
         door.accepting.start();
         return door;
     }
@@ -184,7 +197,7 @@ public final class EngineIpcServer implements DeviceSupport.EngineListener {
             DeviceDriver driver = drivers.get();
             EngineSession session;
             try {
-                session = new EngineSession(socket, cache, namespaces, driver, threshold);
+                session = new EngineSession(socket, cache, tier, namespaces, driver, threshold);
             } catch (RuntimeException refused) {
                 closeWithAll(driver);
                 throw refused;

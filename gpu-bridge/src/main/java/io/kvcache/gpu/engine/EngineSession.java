@@ -1,6 +1,5 @@
 package io.kvcache.gpu.engine;
 
-import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.identity.BlockChain;
@@ -15,6 +14,7 @@ import io.kvcache.gpu.engine.LayeredLoads.PoolSteps;
 import io.kvcache.gpu.engine.LayeredLoads.Progress;
 import io.kvcache.gpu.engine.TransferQueue.EngineCopyThreshold;
 import io.kvcache.gpu.paging.PagedLayout;
+import io.kvcache.gpu.tier.CudaTier;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.System.Logger;
@@ -24,7 +24,6 @@ import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.BitSet;
 import java.util.HashMap;
 import java.util.HexFormat;
@@ -54,6 +53,7 @@ final class EngineSession {
 
     private final UnixSocket socket;
     private final LocalKvCache cache;
+    private final @Nullable CudaTier tier;
     private final Function<String, @Nullable Namespace> namespaces;
     private final DeviceDriver driver;
     private final EngineMappings memory;
@@ -67,15 +67,18 @@ final class EngineSession {
 
     private record EngineChain(EnginePagePool pool, BlockChain chain) {}
 
+    /// @param tier in the memory of the driver's device, or null when the store has none there
     /// @param driver of this session alone; the caller's, to be closed after this
     EngineSession(
             UnixSocket socket,
             LocalKvCache cache,
+            @Nullable CudaTier tier,
             Function<String, @Nullable Namespace> namespaces,
             DeviceDriver driver,
             EngineCopyThreshold threshold) {
         this.socket = socket;
         this.cache = cache;
+        this.tier = tier;
         this.namespaces = namespaces;
         this.driver = driver;
         memory = new EngineMappings(driver);
@@ -339,15 +342,20 @@ final class EngineSession {
     private ByteBuffer onLoad(int number, ByteBuffer body) {
         TransferRequest request = parseTransfer(body);
         long since = System.nanoTime();
-        BlockTable table = cache.acquire(
-                request.chain.prefix(request.endBlock()), request.from, Duration.ofNanos(request.waitNanos));
-        int ready = table.await(request.endBlock(), Duration.ofNanos(request.remainingNanos(since))) - request.from;
+        LoadSources sources = acquire(request, cache::acquire);
+        int ready = sources.await(Duration.ofNanos(request.remainingNanos(since)));
         if (ready == 0) {
-            table.close();
+            sources.close();
             return EngineCodec.encodeDone(number, new long[] {0});
         }
-        transferQueue.load(request.pool.layout(), table, Arrays.copyOf(request.pages, ready), request.after);
+        transferQueue.load(
+                request.pool.layout(), sources, List.of(request.pages).subList(0, ready), request.after);
         return EngineCodec.encodeDone(number, new long[] {ready});
+    }
+
+    private LoadSources acquire(TransferRequest request, LoadSources.TableMaker acquire) {
+        BlockChain chain = request.chain.prefix(request.endBlock());
+        return LoadSources.acquire(cache, tier, chain, request.from, Duration.ofNanos(request.waitNanos), acquire);
     }
 
     private ByteBuffer onSteps(int number, ByteBuffer body) {
@@ -377,16 +385,13 @@ final class EngineSession {
         if (!layeredLoads.canBegin()) {
             throw new IllegalArgumentException("too many loads by layers are on their way; await some first");
         }
-        BlockTable table = cache.acquireByLayers(
-                request.chain.prefix(request.endBlock()),
-                request.from,
-                Duration.ofNanos(request.waitNanos),
-                of.layersAStep());
-        if (table.blocks() == 0) {
-            table.close();
+        LoadSources sources = acquire(
+                request, (chain, from, timeout) -> cache.acquireByLayers(chain, from, timeout, of.layersAStep()));
+        if (sources.blocks() == 0) {
+            sources.close();
             return EngineCodec.encodeDone(number, new long[] {0, -1, of.count()});
         }
-        int load = layeredLoads.begin(of, table, List.of(request.pages), request.after);
+        int load = layeredLoads.begin(of, sources, List.of(request.pages), request.after);
         Progress progress = layeredLoads.progress(load);
         return EngineCodec.encodeDone(number, new long[] {progress.blocks(), load, progress.steps()});
     }

@@ -3,12 +3,11 @@ package io.kvcache.gpu.engine;
 import io.kvcache.core.BlockTable;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.engine.LoadSources.Pieces;
 import io.kvcache.gpu.paging.PagedLayout;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
-import java.lang.foreign.MemorySegment;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -63,9 +62,9 @@ final class LayeredLoads {
             return layouts.size();
         }
 
-        /// Steps whose layers a table has.
-        int ready(BlockTable table) {
-            int layers = table.readyLayers();
+        /// Steps whose layers are there.
+        int ready(LoadSources sources) {
+            int layers = sources.readyLayers();
             if (layers == BlockTable.ALL_LAYERS) {
                 return count();
             }
@@ -81,21 +80,21 @@ final class LayeredLoads {
 
     private static final class LayeredLoad {
         final PoolSteps steps;
-        final BlockTable table;
+        final LoadSources sources;
         final List<int[]> pages;
         final @Nullable DeviceEvent after;
         int queued;
 
         /// @param after the pages are free, or null when they are already
-        LayeredLoad(PoolSteps steps, BlockTable table, List<int[]> pages, @Nullable DeviceEvent after) {
+        LayeredLoad(PoolSteps steps, LoadSources sources, List<int[]> pages, @Nullable DeviceEvent after) {
             this.steps = steps;
-            this.table = table;
+            this.sources = sources;
             this.pages = pages;
             this.after = after;
         }
 
         Progress progress() {
-            return new Progress(table.blocks(), queued);
+            return new Progress(sources.blocks(), queued);
         }
     }
 
@@ -109,13 +108,13 @@ final class LayeredLoads {
 
     /// Begins a load, and queues the steps whose layers are there.
     ///
-    /// @param table of at least one block; this one's, whatever happens
+    /// @param sources of at least one block; this one's, whatever happens
     /// @param pages of each block, checked
     /// @param after the pages are free, or null when they are already
     /// @return its number
-    int begin(PoolSteps steps, BlockTable table, List<int[]> pages, @Nullable DeviceEvent after) {
+    int begin(PoolSteps steps, LoadSources sources, List<int[]> pages, @Nullable DeviceEvent after) {
         int number = nextLoad++;
-        LayeredLoad load = new LayeredLoad(steps, table, pages, after);
+        LayeredLoad load = new LayeredLoad(steps, sources, pages, after);
         open.put(number, load);
         advance(number, load);
         return number;
@@ -132,7 +131,7 @@ final class LayeredLoads {
             EngineCodec.require(steps >= 1 && steps <= load.steps.count(), "steps of load " + number, steps);
             if (load.queued < steps) {
                 int layers = load.steps.hasLayers ? steps * load.steps.layersAStep : BlockTable.ALL_LAYERS;
-                load.table.awaitLayers(layers, timeout);
+                load.sources.awaitLayers(layers, timeout);
                 advance(number, load);
             }
         }
@@ -162,7 +161,7 @@ final class LayeredLoads {
 
     /// @throws IllegalArgumentException when the pages are not free in time; the load has ended then, without blocks
     private void advance(int number, LayeredLoad load) {
-        int ready = load.steps.ready(load.table);
+        int ready = load.steps.ready(load.sources);
         while (load.queued < ready) {
             boolean isLast = load.queued + 1 == load.steps.count();
             try {
@@ -172,7 +171,7 @@ final class LayeredLoads {
                 }
             } catch (IllegalArgumentException refused) {
                 end(number, new Progress(0, load.steps.count()));
-                load.table.close();
+                load.sources.close();
                 throw refused;
             }
             load.queued++;
@@ -188,19 +187,11 @@ final class LayeredLoads {
     private int queue(LayeredLoad load, boolean isLast) {
         PagedLayout layout = load.steps.layouts.get(load.queued);
         long from = (long) load.queued * load.steps.layersAStep * layout.layerBytes();
-        List<MemorySegment> blocks = new ArrayList<>();
-        for (int index = load.table.firstBlock(); index < load.table.endBlock(); index++) {
-            MemorySegment ready = load.table.readySegment(index);
-            if (ready.byteSize() < from + layout.blockBytes()) {
-                break; // it does not come, as was not known a moment ago
-            }
-            blocks.add(ready.asSlice(from, layout.blockBytes()));
-        }
-        List<int[]> pages = load.pages.subList(0, blocks.size());
+        Pieces pieces = load.sources.pieces(layout, from, load.pages);
         DeviceEvent after = load.queued == 0 ? load.after : null;
-        Runnable giveBack = isLast ? load.table::close : () -> {};
-        transferQueue.load(layout, blocks, pages, after, load.steps.copied.get(load.queued), giveBack);
-        return blocks.size();
+        Runnable giveBack = isLast ? load.sources::close : () -> {};
+        transferQueue.load(layout, load.sources, pieces, after, load.steps.copied.get(load.queued), giveBack);
+        return pieces.count();
     }
 
     /// Returns whether [#poll] may soon have something to queue.
@@ -210,7 +201,7 @@ final class LayeredLoads {
 
     /// Gives back the blocks of loads that do not go on; nothing is on its way any more.
     void abandon() {
-        open.values().forEach(load -> load.table.close());
+        open.values().forEach(load -> load.sources.close());
         open.clear();
     }
 

@@ -1,6 +1,5 @@
 package io.kvcache.gpu.engine;
 
-import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
@@ -9,10 +8,13 @@ import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.ResourceScope;
+import io.kvcache.gpu.engine.LoadSources.Pieces;
 import io.kvcache.gpu.paging.CopyThreshold;
 import io.kvcache.gpu.paging.HostPageCopier;
+import io.kvcache.gpu.paging.PageCopier;
 import io.kvcache.gpu.paging.PagedLayout;
 import io.kvcache.gpu.paging.PieceList;
 import java.lang.System.Logger;
@@ -22,8 +24,10 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.HashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.IntConsumer;
@@ -54,7 +58,9 @@ final class TransferQueue {
     private final DeviceEvent stored;
     private final Deque<PendingLoad> loads = new ArrayDeque<>();
     private final Map<Integer, PendingStore> stores = new HashMap<>();
+    private final Set<DeviceSpan> adopted = new LinkedHashSet<>();
     private @Nullable HostPageCopier copier;
+    private @Nullable PageCopier pageCopier;
     private boolean prepared;
     private int nextStore;
 
@@ -152,46 +158,78 @@ final class TransferQueue {
         }
     }
 
-    /// Copies blocks of a table to pages.
+    /// Copies whole blocks to pages.
     ///
-    /// @param table becomes this one's, whatever happens
+    /// @param sources become this one's, whatever happens
     /// @param pages of each block, checked
     /// @param after the pages are free, or null when they are already
     /// @throws IllegalArgumentException when that is not reached in time; nothing is begun then
-    void load(PagedLayout layout, BlockTable table, int[][] pages, @Nullable DeviceEvent after) {
-        List<MemorySegment> blocks = new ArrayList<>();
-        for (int block = 0; block < pages.length; block++) {
-            blocks.add(table.segment(table.firstBlock() + block));
-        }
-        load(layout, blocks, List.of(pages), after, loaded, table::close);
+    void load(PagedLayout layout, LoadSources sources, List<int[]> pages, @Nullable DeviceEvent after) {
+        load(layout, sources, sources.pieces(layout, 0, pages), after, loaded, sources::close);
     }
 
-    /// Copies blocks to pages, behind all that was loaded before.
+    /// Copies blocks to pages, behind all that was loaded before: what lies on the device from there, the rest from
+    /// host memory.
     ///
-    /// @param blocks host memory of each
-    /// @param pages of each block, checked
+    /// @param pieces of the sources
     /// @param after the pages are free, or null when they are already
     /// @param told is recorded behind the copy
     /// @param giveBack run once, when the device has read the blocks or never will
     /// @throws IllegalArgumentException when `after` is not reached in time; nothing is begun then
     void load(
             PagedLayout layout,
-            List<MemorySegment> blocks,
-            List<int[]> pages,
+            LoadSources sources,
+            Pieces pieces,
             @Nullable DeviceEvent after,
             DeviceEvent told,
             Runnable giveBack) {
         PendingCopy pendingCopy = new PendingCopy(openEvent(after, giveBack));
         loads.add(new PendingLoad(pendingCopy, giveBack));
-        PieceList list = acquireList(layout, blocks, pages);
+        if (!pieces.onDevice().isEmpty()) {
+            adopt(sources.deviceMemory());
+            waitFor(loadStream, after);
+            pageCopier().scatter(loadStream, layout, pieces.onDevice());
+        }
+        PieceList list = acquireList(layout, pieces.blocks(), pieces.pages());
         if (list == null) {
             waitFor(loadStream, after);
-            HostPageCopier.copy(loadStream, layout, blocks, pages, CopyDirection.TO_DEVICE);
+            HostPageCopier.copy(loadStream, layout, pieces.blocks(), pieces.pages(), CopyDirection.TO_DEVICE);
         } else {
             pendingCopy.list = list;
-            list.load(loadStream, layout, blocks, pages, after);
+            list.load(loadStream, layout, pieces.blocks(), pieces.pages(), after);
         }
         markCompletion(loadStream, pendingCopy, told);
+    }
+
+    /// Makes memory of the tier's known to this driver. What a tier had before it failed is no longer its.
+    private void adopt(Set<DeviceSpan> memory) {
+        if (!adopted.containsAll(memory)) {
+            adopted.forEach(driver::disown);
+            adopted.clear();
+            for (DeviceSpan span : memory) {
+                driver.adopt(span);
+                adopted.add(span);
+            }
+        }
+    }
+
+    /// Moves blocks of the tier's to pages. It takes memory and some milliseconds of the device, so it comes with
+    /// the first load that needs it; where the device has none left, all pieces are copied.
+    private PageCopier pageCopier() {
+        PageCopier present = pageCopier;
+        if (present == null) {
+            try {
+                present = threshold.openPageCopier(driver);
+            } catch (DeviceException refused) {
+                if (refused.error().isFatal()) {
+                    throw refused;
+                }
+                LOG.log(Level.INFO, "pieces are copied within the device one by one: {0}", refused.getMessage());
+                present = PageCopier.open(driver, CopyThreshold.ALWAYS_COPY);
+            }
+            pageCopier = present;
+        }
+        return present;
     }
 
     /// Opens events that other processes can wait for; they are closed with this.
@@ -355,6 +393,11 @@ final class TransferQueue {
             copier = null;
             resources.register(open::close);
         }
+        PageCopier within = pageCopier;
+        if (within != null) {
+            pageCopier = null;
+            resources.register(within::close);
+        }
         resources.releaseAll();
     }
 
@@ -365,11 +408,22 @@ final class TransferQueue {
     static final class EngineCopyThreshold {
 
         private @Nullable CopyThreshold known;
+        private @Nullable CopyThreshold knownWithin;
 
         EngineCopyThreshold() {}
 
+        /// @param known of copies of either kind
         EngineCopyThreshold(CopyThreshold known) {
             this.known = known;
+            knownWithin = known;
+        }
+
+        /// Opens what moves blocks within the device, after a measurement with the first engine that needs it.
+        synchronized PageCopier openPageCopier(DeviceDriver driver) {
+            PageCopier copier =
+                    knownWithin == null ? PageCopier.calibrated(driver) : PageCopier.open(driver, knownWithin);
+            knownWithin = copier.threshold();
+            return copier;
         }
 
         /// Returns whether a kernel may be faster for pieces of this size, as far as is known.

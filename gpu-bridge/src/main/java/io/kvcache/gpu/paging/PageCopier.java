@@ -9,9 +9,10 @@ import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.kernel.GpuKernels;
 import java.util.List;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// Moves blocks between an engine's pages and blocks in the same device's memory: by the copy engine when
+/// Moves blocks between pages of engines' pools and blocks in the same device's memory: by the copy engine when
 /// pieces are large or few, by a kernel when they are small and many.
 ///
 /// **Threads.** The driver's.
@@ -28,7 +29,6 @@ public final class PageCopier implements AutoCloseable {
 
     private static final int UNIT_BYTES = 16;
 
-    private final PagedLayout layout;
     private final CopyThreshold threshold;
     private final @Nullable GpuKernels kernels;
     private final @Nullable CopyList pieces;
@@ -39,16 +39,25 @@ public final class PageCopier implements AutoCloseable {
     @SuppressWarnings("ArrayRecordComponent") // as engines have them
     public record DeviceBlock(DeviceSpan bytes, int[] pages) {}
 
-    private PageCopier(
-            PagedLayout layout, CopyThreshold threshold, @Nullable GpuKernels kernels, @Nullable CopyList pieces) {
-        this.layout = layout;
+    private PageCopier(CopyThreshold threshold, @Nullable GpuKernels kernels, @Nullable CopyList pieces) {
         this.threshold = threshold;
         this.kernels = kernels;
         this.pieces = pieces;
     }
 
-    /// For one pool, by a threshold that is measured now; a device that runs no code copies everything.
-    public static PageCopier calibrated(DeviceDriver driver, PagedLayout layout) {
+    /// With a threshold that is measured now; a device that runs no code copies everything.
+    public static PageCopier calibrated(DeviceDriver driver) {
+        return open(driver, kernels -> CopyThreshold.measure(driver, kernels, System::nanoTime));
+    }
+
+    /// With a threshold that is known. One that copies everything takes nothing of the device.
+    public static PageCopier open(DeviceDriver driver, CopyThreshold threshold) {
+        return threshold.equals(CopyThreshold.ALWAYS_COPY)
+                ? new PageCopier(threshold, null, null)
+                : open(driver, _ -> threshold);
+    }
+
+    private static PageCopier open(DeviceDriver driver, Function<GpuKernels, CopyThreshold> thresholds) {
         GpuKernels kernels;
         try {
             kernels = GpuKernels.load(driver, THREAD_GROUPS);
@@ -56,10 +65,10 @@ public final class PageCopier implements AutoCloseable {
             if (refused.error() != DeviceError.NOT_SUPPORTED) {
                 throw refused;
             }
-            return new PageCopier(layout, CopyThreshold.ALWAYS_COPY, null, null);
+            return new PageCopier(CopyThreshold.ALWAYS_COPY, null, null);
         }
         try {
-            return of(driver, layout, kernels, CopyThreshold.measure(driver, kernels, System::nanoTime));
+            return of(driver, kernels, thresholds.apply(kernels));
         } catch (DeviceException refused) {
             kernels.close();
             throw refused;
@@ -67,9 +76,8 @@ public final class PageCopier implements AutoCloseable {
     }
 
     /// @param kernels this one's from here on
-    static PageCopier of(DeviceDriver driver, PagedLayout layout, GpuKernels kernels, CopyThreshold threshold) {
-        return new PageCopier(
-                layout, threshold, kernels, new CopyList(driver, kernels, MAX_PIECES, CopyList.MAX_WAIT_NANOS));
+    static PageCopier of(DeviceDriver driver, GpuKernels kernels, CopyThreshold threshold) {
+        return new PageCopier(threshold, kernels, new CopyList(driver, kernels, MAX_PIECES, CopyList.MAX_WAIT_NANOS));
     }
 
     /// From where on pieces are copied.
@@ -78,16 +86,16 @@ public final class PageCopier implements AutoCloseable {
     }
 
     /// Brings pages together in blocks.
-    public void gather(DeviceStream stream, List<DeviceBlock> blocks) {
-        move(stream, blocks, true);
+    public void gather(DeviceStream stream, PagedLayout layout, List<DeviceBlock> blocks) {
+        move(stream, layout, blocks, true);
     }
 
     /// Brings blocks into pages; no page gets two.
-    public void scatter(DeviceStream stream, List<DeviceBlock> blocks) {
-        move(stream, blocks, false);
+    public void scatter(DeviceStream stream, PagedLayout layout, List<DeviceBlock> blocks) {
+        move(stream, layout, blocks, false);
     }
 
-    private void move(DeviceStream stream, List<DeviceBlock> blocks, boolean together) {
+    private void move(DeviceStream stream, PagedLayout layout, List<DeviceBlock> blocks, boolean together) {
         CopyBatch batch = CopyBatch.within();
         for (DeviceBlock block : blocks) {
             for (int layer = 0; layer < layout.layers().size(); layer++) {
@@ -99,24 +107,27 @@ public final class PageCopier implements AutoCloseable {
             }
         }
         CopyList list = pieces;
-        if (list == null || threshold.usesCopyEngine(layout.pieceBytes(), batch.pieces()) || !isAligned(blocks)) {
+        if (list == null
+                || threshold.usesCopyEngine(layout.pieceBytes(), batch.pieces())
+                || !isAligned(layout, blocks)) {
             stream.copy(batch);
             return;
         }
         batch.requireNoOverlap();
         list.clear();
         for (DeviceBlock block : blocks) {
-            addPiece(stream, list, block, together);
+            addPieces(stream, layout, list, block, together);
         }
-        run(stream, list);
+        run(stream, layout, list);
     }
 
-    private void addPiece(DeviceStream stream, CopyList list, DeviceBlock block, boolean together) {
+    private static void addPieces(
+            DeviceStream stream, PagedLayout layout, CopyList list, DeviceBlock block, boolean together) {
         for (int layer = 0; layer < layout.layers().size(); layer++) {
             for (int side = 0; side < layout.sides(); side++) {
                 for (int ordinal = 0; ordinal < block.pages.length; ordinal++) {
                     if (list.isFull()) {
-                        run(stream, list);
+                        run(stream, layout, list);
                         list.clear();
                     }
                     DeviceAddress page = layout.pieceAddress(layer, side, block.pages[ordinal]);
@@ -127,14 +138,14 @@ public final class PageCopier implements AutoCloseable {
         }
     }
 
-    private void run(DeviceStream stream, CopyList list) {
+    private static void run(DeviceStream stream, PagedLayout layout, CopyList list) {
         if (list.count() > 0) {
             list.copy(stream, (int) layout.pieceBytes());
         }
     }
 
     /// Kernels move 16 bytes at a time, from and to multiples of 16.
-    private boolean isAligned(List<DeviceBlock> blocks) {
+    private static boolean isAligned(PagedLayout layout, List<DeviceBlock> blocks) {
         return layout.isAlignedTo(UNIT_BYTES)
                 && blocks.stream().allMatch(block -> block.bytes.address().value() % UNIT_BYTES == 0);
     }

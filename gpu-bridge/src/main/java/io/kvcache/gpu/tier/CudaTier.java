@@ -61,7 +61,14 @@ public final class CudaTier implements TierSource {
                 openPartitions().stream().map(DeviceTier::index).toList(), chain, from);
     }
 
-    /// The same, as far as the device finds the bytes of the blocks to be those that were stored;
+    /// Pins all blocks `[from, to)` of a chain that are on the device, also those behind others that are not; none
+    /// while the device is out.
+    public DeviceBlockMap acquireEach(BlockChain chain, int from, int to) {
+        return DeviceBlockIndex.acquireEach(
+                openPartitions().stream().map(DeviceTier::index).toList(), chain, from, to);
+    }
+
+    /// As [#acquire], as far as the device finds the bytes of the blocks to be those that were stored;
     /// see [DeviceTier#acquireVerified]. Of a device that is shared out over several disks each
     /// part looks at what it has.
     ///

@@ -4,9 +4,14 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.Tombstone;
+import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.tier.DeviceRegions.DeviceEntry;
 import java.util.ArrayList;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Set;
+import java.util.SortedMap;
+import java.util.TreeMap;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
@@ -23,7 +28,13 @@ final class DeviceBlockIndex {
 
     private final ConcurrentMap<BlockKey, DeviceEntry> entries = new ConcurrentHashMap<>();
     private final BlockingQueue<DeviceEntry> unreportedUses = new ArrayBlockingQueue<>(MAX_UNREPORTED);
+    private final DeviceSpan memory;
     private boolean closed;
+
+    /// @param memory that its blocks lie in
+    DeviceBlockIndex(DeviceSpan memory) {
+        this.memory = memory;
+    }
 
     private static BlockKey key(DeviceEntry entry) {
         return new BlockKey(entry.block().keyHi(), entry.block().keyLo());
@@ -81,23 +92,47 @@ final class DeviceBlockIndex {
         List<DeviceEntry> held = new ArrayList<>();
         List<DeviceBlockIndex> holders = new ArrayList<>();
         for (int index = from; index < chain.length(); index++) {
-            BlockKey key = chain.key(index);
-            DeviceEntry entry = null;
-            for (int i = 0; entry == null && i < indexes.size(); i++) {
-                entry = indexes.get(i).pin(key);
-                if (entry != null) {
-                    held.add(entry);
-                    holders.add(indexes.get(i));
-                }
-            }
-            if (entry == null) {
+            DeviceBlockIndex holder = pin(indexes, chain.key(index), held);
+            if (holder == null) {
                 break;
             }
+            holders.add(holder);
         }
         for (int i = held.size() - 1; i >= 0; i--) {
             holders.get(i).unreportedUses.offer(held.get(i));
         }
         return new DeviceBlockTable(from, held);
+    }
+
+    /// Pins each block of a section of a chain that is in one of several.
+    static DeviceBlockMap acquireEach(List<DeviceBlockIndex> indexes, BlockChain chain, int from, int to) {
+        SortedMap<Integer, DeviceEntry> held = new TreeMap<>();
+        Set<DeviceSpan> memory = new LinkedHashSet<>();
+        List<DeviceEntry> pinned = new ArrayList<>();
+        for (int index = to - 1; index >= from; index--) {
+            DeviceBlockIndex holder = pin(indexes, chain.key(index), pinned);
+            if (holder != null) {
+                held.put(index, pinned.getLast());
+                memory.add(holder.memory);
+                holder.unreportedUses.offer(pinned.getLast());
+            }
+        }
+        return new DeviceBlockMap(held, memory);
+    }
+
+    /// Pins a block in the first that has it, and adds it to others.
+    ///
+    /// @return the one that has it, or null
+    private static @Nullable DeviceBlockIndex pin(
+            List<DeviceBlockIndex> indexes, BlockKey key, List<DeviceEntry> held) {
+        for (DeviceBlockIndex each : indexes) {
+            DeviceEntry entry = each.pin(key);
+            if (entry != null) {
+                held.add(entry);
+                return each;
+            }
+        }
+        return null;
     }
 
     /// A region may be closed and begun anew between the look and the pin: then the entry is no longer

@@ -46,7 +46,7 @@ public final class DeviceTier implements Tier {
     private final DeviceGeometry geometry;
     private final DeviceTierResources device;
     private final DeviceRegions regions;
-    private final DeviceBlockIndex index = new DeviceBlockIndex();
+    private final DeviceBlockIndex index;
     private final DeviceReclaimer reclaimer;
     private final ChecksumScrubber scrubber;
     private final TierListener listener;
@@ -81,6 +81,7 @@ public final class DeviceTier implements Tier {
         this.listener = listener;
         device = DeviceTierResources.open(driver, geometry.bytes(), slots);
         path = describe(device);
+        index = new DeviceBlockIndex(device.memory());
         regions = new DeviceRegions(device.memory(), geometry);
         reclaimer = new DeviceReclaimer(regions, index, device.internalCopies(), listener, geometry);
         scrubber = new ChecksumScrubber(driver, index, geometry.regionBytes());

@@ -142,6 +142,7 @@ final class EngineFaultsTest {
                             .build();
                     EngineIpcServer door = EngineIpcServer.open(
                             cache,
+                            null,
                             drivers::open,
                             Map.of(TwoLayerPool.NAME, TwoLayerPool.SPACE),
                             folder.resolve("door"),

@@ -62,6 +62,7 @@ final class EngineIpcServerTest {
                 .build();
         door = EngineIpcServer.open(
                 cache,
+                null,
                 fakeCuda::open,
                 Map.of(TwoLayerPool.NAME, TwoLayerPool.SPACE),
                 path(),
@@ -109,8 +110,8 @@ final class EngineIpcServerTest {
         Logger log = Logger.getLogger(EngineIpcServer.class.getName());
         log.setLevel(Level.OFF);
         Path other = folder.resolve("other");
-        try (EngineIpcServer second =
-                        EngineIpcServer.open(failing, () -> counted(opened), Map.of("", TwoLayerPool.SPACE), other);
+        try (EngineIpcServer second = EngineIpcServer.open(
+                        failing, null, () -> counted(opened), Map.of("", TwoLayerPool.SPACE), other);
                 EngineClient _ = new EngineClient(other)) {
             awaitTrue(() -> opened.get() == 1 && second.engineCount() == 0);
             assertThat(fakeCuda.left()).isEmpty();
@@ -415,7 +416,7 @@ final class EngineIpcServerTest {
     void givenAPathThatIsTaken_whenADoorIsOpened_thenItSaysSo() throws IOException {
         Path taken = Files.createFile(folder.resolve("taken"));
         assertThatExceptionOfType(java.io.UncheckedIOException.class)
-                .isThrownBy(() -> EngineIpcServer.open(cache, fakeCuda::open, Map.of(), taken))
+                .isThrownBy(() -> EngineIpcServer.open(cache, null, fakeCuda::open, Map.of(), taken))
                 .withMessageContaining(taken.toString());
         Files.delete(taken);
         assertThat(List.of(folder.toFile().list())).containsExactly("door");

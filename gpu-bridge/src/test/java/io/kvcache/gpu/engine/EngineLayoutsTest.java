@@ -110,6 +110,7 @@ final class EngineLayoutsTest {
                         .build();
                 EngineIpcServer door = EngineIpcServer.open(
                         cache,
+                        null,
                         fakeCuda::open,
                         Map.of(TwoLayerPool.NAME, TwoLayerPool.SPACE),
                         folder.resolve("door"),

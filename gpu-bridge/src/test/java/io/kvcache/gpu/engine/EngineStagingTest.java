@@ -231,7 +231,7 @@ final class EngineStagingTest {
                         .failOnLeak(true)
                         .build();
                 EngineIpcServer door = EngineIpcServer.open(
-                        cache, fakeCuda::open, Map.of(NAME, space), folder.resolve("door"), threshold);
+                        cache, null, fakeCuda::open, Map.of(NAME, space), folder.resolve("door"), threshold);
                 InProcessEngine engine = new InProcessEngine(fakeCuda, folder.resolve("door"), arena, pool.bytes())) {
             engine.write(content);
             EngineClient client = engine.client();

@@ -83,7 +83,7 @@ final class EngineWaitsTest {
         EngineCopyThreshold threshold =
                 new EngineCopyThreshold(kernel ? new CopyThreshold(1 << 20) : CopyThreshold.ALWAYS_COPY);
         return EngineIpcServer.open(
-                cache, fakeCuda::open, Map.of(TwoLayerPool.NAME, TwoLayerPool.SPACE), path(), threshold);
+                cache, null, fakeCuda::open, Map.of(TwoLayerPool.NAME, TwoLayerPool.SPACE), path(), threshold);
     }
 
     private static ByteBuffer twoBlocks() {

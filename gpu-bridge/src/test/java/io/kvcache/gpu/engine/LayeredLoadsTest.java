@@ -108,6 +108,7 @@ final class LayeredLoadsTest {
         }
         door = EngineIpcServer.open(
                 new SteppedStore(cache),
+                null,
                 fakeCuda::open,
                 Map.of(TwoLayerPool.NAME, TwoLayerPool.SPACE),
                 path(),

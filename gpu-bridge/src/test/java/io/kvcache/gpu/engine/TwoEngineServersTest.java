@@ -1,12 +1,10 @@
 package io.kvcache.gpu.engine;
 
-import static io.kvcache.gpu.engine.ConditionWait.awaitTrue;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.BlockTable;
-import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.gpu.cuda.FakeCuda;
@@ -23,7 +21,6 @@ import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Map;
@@ -38,8 +35,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// other bytes, so that whatever went to the wrong device would show.
 final class TwoEngineServersTest {
 
-    private static final int[] STORED = {3, 17, 1, 38};
-    private static final int[] LOADED = {8, 10, 21, 19};
     private static final long TIER_BYTES = 16L << 20;
     private static final long LONG_NANOS = TimeUnit.SECONDS.toNanos(60);
 
@@ -72,74 +67,26 @@ final class TwoEngineServersTest {
     private EngineIpcServer door(TieredKvCache cache, int device, CopyThreshold threshold) {
         return EngineIpcServer.open(
                 cache,
+                null,
                 () -> fakeCuda.open(device),
                 Map.of(TwoLayerPool.NAME, TwoLayerPool.SPACE),
                 path(device),
                 new EngineCopyThreshold(threshold));
     }
 
-    private Path path(int device) {
-        return folder.resolve("door " + device);
+    private PooledEngine engine(int device) throws IOException {
+        return new PooledEngine(fakeCuda.open(device), path(device), arena, 100 + device);
     }
 
-    /// An engine on a device, its pool with bytes of its own. Both layers lie at one place.
-    private final class Engine implements AutoCloseable {
-
-        private final InProcessEngine here;
-        private final MemorySegment content = arena.allocate(TwoLayerPool.OFFSET + TwoLayerPool.LAYER_BYTES, 8);
-
-        Engine(int device) throws IOException {
-            here = new InProcessEngine(fakeCuda.open(device), path(device), arena, content.byteSize());
-            new BlockContent(100 + device).fill(content);
-            here.write(content);
-            here.sendPoolAndChain();
-        }
-
-        long store() throws IOException {
-            ByteBuffer stored = here.client().ask(EngineCodec.STORE, EngineClient.blocks(0, 0, 2, -1, STORED));
-            assertThat(stored.getLong()).isEqualTo(2);
-            return stored.getLong();
-        }
-
-        void load() throws IOException {
-            assertThat(here.client()
-                            .ask(EngineCodec.LOAD, EngineClient.blocks(0, 0, 2, -1, LOADED))
-                            .getLong())
-                    .isEqualTo(2);
-            for (int i = 0; i < LOADED.length; i++) {
-                for (int side = 0; side < TwoLayerPool.SIDES; side++) {
-                    MemorySegment.copy(content, at(side, STORED[i]), content, at(side, LOADED[i]), TwoLayerPool.PIECE);
-                }
-            }
-        }
-
-        private static long at(int side, int page) {
-            return TwoLayerPool.OFFSET + ((long) side * TwoLayerPool.PAGES + page) * TwoLayerPool.PIECE;
-        }
-
-        MemorySegment block(int index) {
-            MemorySegment layer = content.asSlice(TwoLayerPool.OFFSET);
-            return TwoLayerPool.block(
-                    arena, new MemorySegment[] {layer, layer}, STORED[2 * index], STORED[2 * index + 1]);
-        }
-
-        void requireLoaded(EngineIpcServer door) {
-            here.client().close(); // the door ends its copies then
-            awaitTrue(() -> door.engineCount() == 0);
-            assertThat(here.read(content.byteSize()).mismatch(content)).isEqualTo(-1);
-        }
-
-        @Override
-        public void close() {
-            here.close();
-        }
+    private Path path(int device) {
+        return folder.resolve("door " + device);
     }
 
     private static BlockChain chain() {
         return BlockChain.of(TwoLayerPool.SPACE, TwoLayerPool.tokens(2));
     }
 
-    private static void requireStored(TieredKvCache cache, Engine engine) {
+    private static void requireStored(TieredKvCache cache, PooledEngine engine) {
         try (BlockTable table = cache.acquire(chain())) {
             assertThat(table.readyBlocks()).isEqualTo(2);
             for (int i = 0; i < 2; i++) {
@@ -148,7 +95,7 @@ final class TwoEngineServersTest {
         }
     }
 
-    private void requireOnDevice(int device, CudaTier tier, Engine engine) {
+    private void requireOnDevice(int device, CudaTier tier, PooledEngine engine) {
         try (DeviceBlockTable table = tier.acquire(chain(), 0)) {
             assertThat(table.endBlock()).as("on device %d", device).isEqualTo(2);
             for (int i = 0; i < 2; i++) {
@@ -180,12 +127,12 @@ final class TwoEngineServersTest {
                 TieredKvCache other = store(second);
                 EngineIpcServer oneDoor = door(one, 0, copied);
                 EngineIpcServer otherDoor = door(other, 1, copied);
-                Engine oneEngine = new Engine(0);
-                Engine otherEngine = new Engine(1)) {
+                PooledEngine oneEngine = engine(0);
+                PooledEngine otherEngine = engine(1)) {
             long oneStore = oneEngine.store();
             long otherStore = otherEngine.store();
-            assertThat(otherEngine.here.client().seal(otherStore)).isEqualTo(2);
-            assertThat(oneEngine.here.client().seal(oneStore)).isEqualTo(2);
+            assertThat(otherEngine.client().seal(otherStore)).isEqualTo(2);
+            assertThat(oneEngine.client().seal(oneStore)).isEqualTo(2);
             requireStored(one, oneEngine);
             requireStored(other, otherEngine);
             assertThat(one.flush(Duration.ofNanos(LONG_NANOS))).as("durable").isFalse(); // though written
@@ -206,8 +153,8 @@ final class TwoEngineServersTest {
         CudaTier tier = CudaTier.open(0, TIER_BYTES);
         try (TieredKvCache cache = store(tier);
                 EngineIpcServer door = door(cache, 1, CopyThreshold.ALWAYS_COPY);
-                Engine engine = new Engine(1)) {
-            assertThat(engine.here.client().seal(engine.store())).isEqualTo(2);
+                PooledEngine engine = engine(1)) {
+            assertThat(engine.client().seal(engine.store())).isEqualTo(2);
             requireStored(cache, engine);
             assertThat(cache.flush(Duration.ofNanos(LONG_NANOS))).as("durable").isFalse(); // though written
             requireOnDevice(0, tier, engine);
@@ -237,14 +184,15 @@ final class TwoEngineServersTest {
         try (TieredKvCache cache = store(CudaTier.open(1, TIER_BYTES));
                 EngineIpcServer door = door(cache, 1, CopyThreshold.ALWAYS_COPY);
                 InProcessEngine astray = new InProcessEngine(fakeCuda.open(0), path(1), arena, 1);
-                Engine right = new Engine(1)) {
-            astray.client().hello(right.here.uuid());
+                PooledEngine right = engine(1)) {
+            astray.client().hello(right.engine().uuid());
             assertThatExceptionOfType(EngineClient.Refused.class)
                     .isThrownBy(() -> astray.client()
                             .region(astray.descriptor(), astray.pages().bytes()))
                     .withMessageContaining("NOT_REACHABLE");
-            astray.client().region(right.here.descriptor(), right.here.pages().bytes()); // it is none the worse
-            assertThat(right.here.client().seal(right.store())).isEqualTo(2);
+            astray.client()
+                    .region(right.engine().descriptor(), right.engine().pages().bytes()); // it is none the worse
+            assertThat(right.client().seal(right.store())).isEqualTo(2);
             requireStored(cache, right);
             right.load();
             astray.client().close();

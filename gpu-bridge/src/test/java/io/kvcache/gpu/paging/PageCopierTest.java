@@ -79,7 +79,7 @@ final class PageCopierTest {
     void givenADeviceThatCannotSayWhetherItHasDone_whenClosed_thenNothingIsKept() {
         FaultInjection.assumePossible(fakeCuda);
         ResourceCounts before = driver.resourceCounts();
-        PageCopier mover = PageCopier.of(driver, layout(), GpuKernels.load(driver, 2), new CopyThreshold(1 << 20));
+        PageCopier mover = PageCopier.of(driver, GpuKernels.load(driver, 2), new CopyThreshold(1 << 20));
         fakeCuda.failCall("cuEventQuery", 1, 2);
         assertThatExceptionOfType(DeviceException.class).isThrownBy(mover::close);
         assertThat(driver.resourceCounts()).isEqualTo(before);
@@ -135,14 +135,14 @@ final class PageCopierTest {
     @CsvSource({"0,0,0", "1008,0,0", "1009,0,1", "1009,8,0"})
     void givenAThreshold_whenPagesAreGatheredAndScattered_thenByTheOneAndTheSameBytes(
             int threshold, int askew, int launches) {
-        PageCopier mover = PageCopier.of(driver, layout(), GpuKernels.load(driver, 3), new CopyThreshold(threshold));
+        PageCopier mover = PageCopier.of(driver, GpuKernels.load(driver, 3), new CopyThreshold(threshold));
         MemorySegment content = filled(pool, 1);
         List<DeviceBlock> wanted = placed(askew);
-        mover.gather(stream, wanted);
+        mover.gather(stream, layout(), wanted);
         MemorySegment gathered = read(blocks.slice(askew, 3L * BLOCK));
         assertThat(same(gathered, expected(content, wanted))).isTrue();
         stream.fill(pool, (byte) 0x77);
-        mover.scatter(stream, wanted);
+        mover.scatter(stream, layout(), wanted);
         MemorySegment after = read(pool);
         assertThat(same(expected(after, wanted), gathered)).isTrue();
         MemorySegment untouched = after.asSlice(10L * LAYERS * 2 * PIECE, LAYERS * 2 * PIECE);
@@ -162,7 +162,7 @@ final class PageCopierTest {
         assumeThat(fakeCuda.canHold())
                 .as("a driver whose copies can be held back")
                 .isTrue();
-        PageCopier mover = PageCopier.of(driver, layout(), GpuKernels.load(driver, 3), new CopyThreshold(1 << 20));
+        PageCopier mover = PageCopier.of(driver, GpuKernels.load(driver, 3), new CopyThreshold(1 << 20));
         DeviceStream other = driver.openStream(Priority.NORMAL);
         MemorySegment content = filled(pool, 1);
         List<DeviceBlock> first = List.of(placed(0).getFirst());
@@ -170,8 +170,8 @@ final class PageCopierTest {
         stream.record(event);
         other.waitFor(event);
         fakeCuda.holdLaunches();
-        mover.gather(stream, first);
-        mover.gather(other, second);
+        mover.gather(stream, layout(), first);
+        mover.gather(other, layout(), second);
         fakeCuda.release();
         other.record(event);
         assertThat(event.await(LONG_NANOS)).isTrue();
@@ -193,7 +193,7 @@ final class PageCopierTest {
             GpuKernels kernels = GpuKernels.load(driver, 3);
             fakeCuda.failCall(nth == 1 ? "cuMemAlloc_v2" : "cuEventCreate", Math.max(1, nth - 1), 2);
             assertThatExceptionOfType(DeviceException.class)
-                    .isThrownBy(() -> PageCopier.of(driver, layout(), kernels, CopyThreshold.ALWAYS_COPY));
+                    .isThrownBy(() -> PageCopier.of(driver, kernels, CopyThreshold.ALWAYS_COPY));
             kernels.close();
             assertThat(driver.resourceCounts()).isEqualTo(before);
         }
@@ -202,8 +202,8 @@ final class PageCopierTest {
     @Test
     void givenFewPieces_whenMoved_thenTheyAreCopiedWhateverTheirSize() {
         PagedLayout small = PagedLayout.blockFirst(pool, LAYERS, 2, PAGES, PIECE, 2);
-        PageCopier mover = PageCopier.of(driver, small, GpuKernels.load(driver, 3), new CopyThreshold(1 << 20));
-        mover.gather(stream, List.of(new DeviceBlock(blocks.slice(0, BLOCK / 2), new int[] {3, 9})));
+        PageCopier mover = PageCopier.of(driver, GpuKernels.load(driver, 3), new CopyThreshold(1 << 20));
+        mover.gather(stream, small, List.of(new DeviceBlock(blocks.slice(0, BLOCK / 2), new int[] {3, 9})));
         stream.record(event);
         assertThat(event.await(LONG_NANOS)).isTrue();
         assertThat(fakeCuda.canHold() ? fakeCuda.calls("cuLaunchKernel") : 0).isZero();
@@ -212,14 +212,14 @@ final class PageCopierTest {
 
     @Test
     void givenAPageThatIsNoneOrGetsTwo_whenMoved_thenRefusedAndNothingIsBegun() {
-        PageCopier mover = PageCopier.of(driver, layout(), GpuKernels.load(driver, 3), new CopyThreshold(1 << 20));
+        PageCopier mover = PageCopier.of(driver, GpuKernels.load(driver, 3), new CopyThreshold(1 << 20));
         DeviceSpan block = blocks.slice(0, BLOCK);
         DeviceSpan other = blocks.slice(BLOCK, BLOCK);
         List<DeviceBlock> none = List.of(new DeviceBlock(block, new int[] {1, 2, 3, PAGES}));
         List<DeviceBlock> twice =
                 List.of(new DeviceBlock(block, new int[] {1, 2, 3, 4}), new DeviceBlock(other, new int[] {5, 6, 7, 1}));
-        assertThatIllegalArgumentException().isThrownBy(() -> mover.scatter(stream, none));
-        assertThatIllegalArgumentException().isThrownBy(() -> mover.scatter(stream, twice));
+        assertThatIllegalArgumentException().isThrownBy(() -> mover.scatter(stream, layout(), none));
+        assertThatIllegalArgumentException().isThrownBy(() -> mover.scatter(stream, layout(), twice));
         assertThatIllegalArgumentException().isThrownBy(() -> new CopyThreshold(-1));
         assertThat(fakeCuda.canHold() ? fakeCuda.calls("cuLaunchKernel") : 0).isZero();
         mover.close();
@@ -253,10 +253,10 @@ final class PageCopierTest {
         close();
         arena = Arena.ofShared();
         open(FakeDeviceDriver.open(64 << 20));
-        try (PageCopier mover = PageCopier.calibrated(driver, layout())) {
+        try (PageCopier mover = PageCopier.calibrated(driver)) {
             assertThat(mover.threshold()).isEqualTo(CopyThreshold.ALWAYS_COPY);
             MemorySegment content = filled(pool, 1);
-            mover.gather(stream, placed(0));
+            mover.gather(stream, layout(), placed(0));
             assertThat(same(read(blocks.slice(0, 3L * BLOCK)), expected(content, placed(0))))
                     .isTrue();
         }
@@ -264,7 +264,7 @@ final class PageCopierTest {
 
     @Test
     void givenADeviceThatDoes_whenCalibrated_thenItIsOneOfTheSizesAndNothingIsLeft() {
-        try (PageCopier mover = PageCopier.calibrated(driver, layout())) {
+        try (PageCopier mover = PageCopier.calibrated(driver)) {
             assertThat(mover.threshold().pieceBytes()).isBetween(4 << 10, 128 << 10);
         }
     }

@@ -112,16 +112,15 @@ final class PagingFaultsTest {
     /// To other pages, small pieces by a kernel.
     private static void byKernel(DeviceDriver driver, PagedLayout layout, DeviceStream stream, DeviceSpan block) {
         GpuKernels kernels = GpuKernels.load(driver, 2);
-        try (PageCopier mover = mover(driver, layout, kernels, new CopyThreshold(1 << 20))) {
-            mover.gather(stream, List.of(new DeviceBlock(block, FROM)));
-            mover.scatter(stream, List.of(new DeviceBlock(block, TO)));
+        try (PageCopier mover = mover(driver, kernels, new CopyThreshold(1 << 20))) {
+            mover.gather(stream, layout, List.of(new DeviceBlock(block, FROM)));
+            mover.scatter(stream, layout, List.of(new DeviceBlock(block, TO)));
         }
     }
 
-    private static PageCopier mover(
-            DeviceDriver driver, PagedLayout layout, GpuKernels kernels, CopyThreshold threshold) {
+    private static PageCopier mover(DeviceDriver driver, GpuKernels kernels, CopyThreshold threshold) {
         try {
-            return PageCopier.of(driver, layout, kernels, threshold);
+            return PageCopier.of(driver, kernels, threshold);
         } catch (DeviceException refused) {
             kernels.close();
             throw refused;
@@ -130,8 +129,8 @@ final class PagingFaultsTest {
 
     /// From there to the host, by the copy engine.
     private void byCopies(DeviceDriver driver, PagedLayout layout, DeviceStream stream, DeviceSpan block) {
-        try (PageCopier mover = mover(driver, layout, GpuKernels.load(driver, 2), CopyThreshold.ALWAYS_COPY)) {
-            mover.gather(stream, List.of(new DeviceBlock(block, TO)));
+        try (PageCopier mover = mover(driver, GpuKernels.load(driver, 2), CopyThreshold.ALWAYS_COPY)) {
+            mover.gather(stream, layout, List.of(new DeviceBlock(block, TO)));
             stream.copyToHost(block.address(), back);
         }
     }

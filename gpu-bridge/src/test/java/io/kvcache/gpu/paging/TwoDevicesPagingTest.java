@@ -59,7 +59,7 @@ final class TwoDevicesPagingTest {
             pool = driver.allocate((long) PAGES * LAYERS * 2 * PIECE);
             block = driver.allocate(BLOCK);
             layout = PagedLayout.blockFirst(pool, LAYERS, 2, PAGES, PIECE, PER_BLOCK);
-            mover = PageCopier.of(driver, layout, GpuKernels.load(driver, 2), threshold);
+            mover = PageCopier.of(driver, GpuKernels.load(driver, 2), threshold);
             stream = driver.openStream(Priority.NORMAL);
             event = driver.openEvent();
             new BlockContent(device + 31).fill(content);
@@ -67,17 +67,17 @@ final class TwoDevicesPagingTest {
 
         void scatter(int[] pages) {
             stream.copyToDevice(content, block.address());
-            mover.scatter(stream, List.of(new DeviceBlock(block, pages)));
+            mover.scatter(stream, layout, List.of(new DeviceBlock(block, pages)));
             stream.fill(block, (byte) 0);
         }
 
         void gather(int[] pages) {
-            mover.gather(stream, List.of(new DeviceBlock(block, pages)));
+            mover.gather(stream, layout, List.of(new DeviceBlock(block, pages)));
         }
 
         void toOtherPages() {
-            mover.gather(stream, List.of(new DeviceBlock(block, FROM)));
-            mover.scatter(stream, List.of(new DeviceBlock(block, TO)));
+            mover.gather(stream, layout, List.of(new DeviceBlock(block, FROM)));
+            mover.scatter(stream, layout, List.of(new DeviceBlock(block, TO)));
             stream.fill(block, (byte) 0);
         }
 
