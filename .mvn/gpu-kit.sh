@@ -32,7 +32,7 @@ gpu_kit() {
         { explain "$logs/gpu-kit.log" >&2 && die 'could not gather the libraries'; }
     rm -f "$work"/lib/{jcstress,jna,jopt}*.jar # of core's stress tests, which are not run there
     cp "$work"/lib/*.jar "$root"/gpu-bridge/target/kvcache-gpu-bridge-*.jar "$new/lib/"
-    for jar in kvcache-core kvcache-bench picocli jackson-; do
+    for jar in kvcache-core kvcache-planner kvcache-bench picocli jackson-; do
         cp "$current"/bench/{,lib/}"$jar"*.jar "$new/lib/" 2>/dev/null || true
     done
     cp "$current"/server/{,lib/}*.jar "$new/lib/"

@@ -1,7 +1,8 @@
-/// Planning and measurement: trace replay, the demo, JMH benchmarks, and a command line that adds them to the
-/// server's.
+/// Measurement: the demo, JMH benchmarks, comparisons with peers and budgets, simulation, crashes, clusters and GPUs,
+/// and a
+/// command line that adds them to the planner's.
 ///
-/// Stands on top of everything; nothing may import it. JMH is used nowhere else.
+/// Stands on top of everything; only the commands of engines may import it. JMH is used nowhere else.
 @NullMarked
 package io.kvcache.bench;
 

@@ -1,12 +1,13 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.figure.MachineInfo;
 import io.kvcache.bench.figure.RunnableBuild;
 import io.kvcache.bench.server.ServerBuildBenchmark;
 import io.kvcache.bench.suite.BuildComparison;
 import io.kvcache.bench.suite.BuildComparison.BuildBenchmark;
 import io.kvcache.bench.suite.BuildComparison.SpeedRatio;
 import io.kvcache.bench.suite.FigureBuildBenchmark;
+import io.kvcache.planner.cli.CommandIo;
+import io.kvcache.planner.report.MachineInfo;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;

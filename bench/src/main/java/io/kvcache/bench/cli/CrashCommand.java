@@ -1,15 +1,16 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.Median;
 import io.kvcache.bench.crash.CrashCost;
 import io.kvcache.bench.crash.CrashTestRunner;
 import io.kvcache.bench.crash.CrashTestRunner.CrashRound;
-import io.kvcache.bench.replay.BlockCountingRule;
-import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.store.ScratchDirectory;
-import io.kvcache.bench.trace.TraceReader;
-import io.kvcache.bench.trace.TraceReader.MalformedLine;
-import io.kvcache.bench.trace.TraceSource;
+import io.kvcache.planner.Median;
+import io.kvcache.planner.cli.CommandIo;
+import io.kvcache.planner.replay.BlockCountingRule;
+import io.kvcache.planner.replay.PrefixForest;
+import io.kvcache.planner.store.ScratchDirectory;
+import io.kvcache.planner.trace.TraceReader;
+import io.kvcache.planner.trace.TraceReader.MalformedLine;
+import io.kvcache.planner.trace.TraceSource;
 import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -178,8 +179,8 @@ final class CrashCommand implements Callable<Integer> {
                 replay,
                 found.killedAfter(),
                 requests,
-                PlanningRows.percent(found.interrupted().totals().blockHitRatio()),
-                PlanningRows.percent(found.uninterrupted().totals().blockHitRatio()),
+                CommandIo.percent(found.interrupted().totals().blockHitRatio()),
+                CommandIo.percent(found.uninterrupted().totals().blockHitRatio()),
                 100 * found.keptShare(),
                 found.interrupted().check().wrongBlocks()));
         return found.passed();

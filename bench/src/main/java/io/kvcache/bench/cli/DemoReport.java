@@ -2,10 +2,11 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.crash.CrashReplay;
 import io.kvcache.bench.disk.CodedDiskRounds;
-import io.kvcache.bench.replay.HitCounter.HitTotals;
-import io.kvcache.bench.store.StoreReplay.StoreReplayResult;
-import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.identity.ModelPreset;
+import io.kvcache.planner.cli.CommandIo;
+import io.kvcache.planner.replay.HitCounter.HitTotals;
+import io.kvcache.planner.store.StoreReplay.StoreReplayResult;
+import io.kvcache.planner.trace.Trace;
 import io.kvcache.server.cli.TextWidth;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -149,7 +150,7 @@ final class DemoReport {
     }
 
     private static String ratio(HitTotals totals) {
-        return PlanningRows.percent(totals.blockHitRatio());
+        return CommandIo.percent(totals.blockHitRatio());
     }
 
     private static String size(long bytes) {

@@ -2,8 +2,9 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.figure.Budgets;
 import io.kvcache.bench.figure.Figure;
-import io.kvcache.bench.figure.MachineInfo;
 import io.kvcache.bench.figure.Suite;
+import io.kvcache.planner.cli.CommandIo;
+import io.kvcache.planner.report.MachineInfo;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

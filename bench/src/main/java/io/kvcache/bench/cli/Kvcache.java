@@ -1,10 +1,11 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.planner.cli.PlannerCommands;
 import io.kvcache.server.cli.CommandGroup;
 import io.kvcache.server.cli.CommandLineBuilder;
 import picocli.CommandLine;
 
-/// The main class of the command line that plans and measures: the server's commands and those of this module.
+/// The main class of the command line that measures: the commands of server and planner, and those of this module.
 public final class Kvcache {
 
     private Kvcache() {}
@@ -14,14 +15,10 @@ public final class Kvcache {
         System.exit(commands().run(arguments));
     }
 
-    /// The commands of the server, of this module, and those that the launcher script `kvcache` handles itself.
+    /// The commands of server, planner and this module, and those that the launcher script `kvcache` handles itself.
     public static CommandLineBuilder commands() {
-        return io.kvcache.server.cli.Kvcache.commands()
+        return PlannerCommands.commands()
                 .add(CommandGroup.RUN, new DemoCommand())
-                .add(CommandGroup.PLAN, new ReplayCommand())
-                .add(CommandGroup.PLAN, new LabCommand())
-                .add(CommandGroup.PLAN, new SizeCommand())
-                .add(CommandGroup.PLAN, new TraceCommand())
                 .add(CommandGroup.CHECK, new BenchCommand())
                 .add(CommandGroup.CHECK, new CrashCommand())
                 .add(CommandGroup.CHECK, new SimCommand())

@@ -2,6 +2,8 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.sim.CoverageCounters;
 import io.kvcache.bench.sim.SimSuite;
+import io.kvcache.planner.cli.CommandIo;
+import io.kvcache.planner.cli.PlacementSimRunner;
 import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.io.PrintWriter;

@@ -1,6 +1,5 @@
 package io.kvcache.bench.cluster;
 
-import io.kvcache.bench.Median;
 import io.kvcache.bench.figure.Figure;
 import io.kvcache.bench.server.RespConnection;
 import io.kvcache.core.KvCache;
@@ -8,6 +7,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.planner.Median;
 import io.kvcache.transport.client.RemoteKvCache;
 import io.kvcache.transport.client.SharedMemoryMode;
 import io.kvcache.transport.cluster.ClusterView;

@@ -1,7 +1,7 @@
 package io.kvcache.bench.cluster;
 
 import io.kvcache.bench.cluster.ClusterReplay.Progress;
-import io.kvcache.bench.replay.PrefixForest;
+import io.kvcache.planner.replay.PrefixForest;
 import io.kvcache.transport.cluster.ReplicaPolicy;
 import java.io.IOException;
 import java.time.Duration;

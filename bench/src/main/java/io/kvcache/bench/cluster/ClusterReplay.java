@@ -1,11 +1,11 @@
 package io.kvcache.bench.cluster;
 
-import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.store.TraceChains;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.PutSummary;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.planner.replay.PrefixForest;
+import io.kvcache.planner.store.TraceChains;
 import io.kvcache.transport.client.RemoteKvCache;
 import io.kvcache.transport.peer.ClusteredKvCache;
 import java.io.IOException;

@@ -1,11 +1,11 @@
 package io.kvcache.bench.crash;
 
-import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.store.DeviceLogSilencer;
-import io.kvcache.bench.store.ScratchDirectory;
-import io.kvcache.bench.store.TierReplay;
-import io.kvcache.bench.store.TierReplay.TierReplayResult;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.planner.replay.PrefixForest;
+import io.kvcache.planner.store.DeviceLogSilencer;
+import io.kvcache.planner.store.ScratchDirectory;
+import io.kvcache.planner.store.TierReplay;
+import io.kvcache.planner.store.TierReplay.TierReplayResult;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicInteger;

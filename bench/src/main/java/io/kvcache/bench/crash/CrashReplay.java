@@ -1,12 +1,12 @@
 package io.kvcache.bench.crash;
 
-import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.store.DeviceLogSilencer;
-import io.kvcache.bench.store.TierReplay;
-import io.kvcache.bench.store.TraceChains;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.planner.replay.PrefixForest;
+import io.kvcache.planner.store.DeviceLogSilencer;
+import io.kvcache.planner.store.TierReplay;
+import io.kvcache.planner.store.TraceChains;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
 import java.nio.file.Path;

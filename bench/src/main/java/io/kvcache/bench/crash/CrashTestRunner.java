@@ -2,12 +2,12 @@ package io.kvcache.bench.crash;
 
 import io.kvcache.bench.crash.StepCrashProcess.CrashStep;
 import io.kvcache.bench.crash.StepCrashProcess.TestContent;
-import io.kvcache.bench.store.DeviceLogSilencer;
-import io.kvcache.bench.store.ScratchDirectory;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.planner.store.DeviceLogSilencer;
+import io.kvcache.planner.store.ScratchDirectory;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.directory.DiskDirectory;
 import io.kvcache.tiers.directory.DiskDirectory.DirectoryOptions;

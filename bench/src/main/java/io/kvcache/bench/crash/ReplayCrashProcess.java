@@ -1,15 +1,15 @@
 package io.kvcache.bench.crash;
 
-import io.kvcache.bench.replay.BlockCountingRule;
-import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.store.DeviceLogSilencer;
-import io.kvcache.bench.store.TierReplay;
-import io.kvcache.bench.store.TraceChains;
-import io.kvcache.bench.trace.TraceReader;
-import io.kvcache.bench.trace.TraceReader.MalformedLine;
-import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.planner.replay.BlockCountingRule;
+import io.kvcache.planner.replay.PrefixForest;
+import io.kvcache.planner.store.DeviceLogSilencer;
+import io.kvcache.planner.store.TierReplay;
+import io.kvcache.planner.store.TraceChains;
+import io.kvcache.planner.trace.TraceReader;
+import io.kvcache.planner.trace.TraceReader.MalformedLine;
+import io.kvcache.planner.trace.TraceSource;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
 import java.nio.file.Path;

@@ -2,7 +2,6 @@ package io.kvcache.bench.crash;
 
 import io.kvcache.bench.crash.CrashTestRunner.CrashDir;
 import io.kvcache.bench.crash.StepCrashProcess.CrashStep;
-import io.kvcache.bench.store.DeviceLogSilencer;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
@@ -11,6 +10,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.planner.store.DeviceLogSilencer;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;

@@ -1,6 +1,6 @@
 package io.kvcache.bench.figure;
 
-import io.kvcache.bench.Median;
+import io.kvcache.planner.Median;
 import java.util.List;
 import java.util.function.ToDoubleFunction;
 

@@ -1,10 +1,10 @@
 package io.kvcache.bench.gpu;
 
-import io.kvcache.bench.Median;
 import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.CopyBatch.CopyDirection;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.planner.Median;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;

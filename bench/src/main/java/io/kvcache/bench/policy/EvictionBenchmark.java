@@ -1,7 +1,7 @@
 package io.kvcache.bench.policy;
 
-import io.kvcache.bench.baseline.PolicyParameter;
 import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.planner.baseline.PolicyParameter;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.Benchmark;

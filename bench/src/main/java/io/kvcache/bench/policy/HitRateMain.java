@@ -1,6 +1,6 @@
 package io.kvcache.bench.policy;
 
-import io.kvcache.bench.replay.ReplayCatalogue;
+import io.kvcache.planner.replay.ReplayCatalogue;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.io.UncheckedIOException;

@@ -1,14 +1,14 @@
 package io.kvcache.bench.policy;
 
-import io.kvcache.bench.replay.BlockCountingRule;
-import io.kvcache.bench.replay.PolicyReplay;
-import io.kvcache.bench.replay.ReplayCatalogue;
-import io.kvcache.bench.replay.SimulatedCache;
-import io.kvcache.bench.trace.Trace;
-import io.kvcache.bench.trace.TraceReader;
-import io.kvcache.bench.trace.TraceReader.MalformedLine;
-import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.policy.EvictionPolicies;
+import io.kvcache.planner.replay.BlockCountingRule;
+import io.kvcache.planner.replay.PolicyReplay;
+import io.kvcache.planner.replay.ReplayCatalogue;
+import io.kvcache.planner.replay.SimulatedCache;
+import io.kvcache.planner.trace.Trace;
+import io.kvcache.planner.trace.TraceReader;
+import io.kvcache.planner.trace.TraceReader.MalformedLine;
+import io.kvcache.planner.trace.TraceSource;
 import java.io.IOException;
 import java.net.URL;
 import java.net.URLClassLoader;

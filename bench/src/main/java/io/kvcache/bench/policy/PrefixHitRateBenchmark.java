@@ -1,11 +1,11 @@
 package io.kvcache.bench.policy;
 
-import io.kvcache.bench.replay.BeladyReplay;
-import io.kvcache.bench.replay.BlockCountingRule;
-import io.kvcache.bench.replay.HitCounter.HitTotals;
-import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.replay.SimulatedCache;
-import io.kvcache.bench.trace.Trace;
+import io.kvcache.planner.replay.BeladyReplay;
+import io.kvcache.planner.replay.BlockCountingRule;
+import io.kvcache.planner.replay.HitCounter.HitTotals;
+import io.kvcache.planner.replay.PrefixForest;
+import io.kvcache.planner.replay.SimulatedCache;
+import io.kvcache.planner.trace.Trace;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.AuxCounters;

@@ -1,8 +1,8 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.bench.Median;
 import io.kvcache.bench.figure.Figure;
 import io.kvcache.bench.figure.RunnableBuild;
+import io.kvcache.planner.Median;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;

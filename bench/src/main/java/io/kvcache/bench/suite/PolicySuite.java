@@ -1,12 +1,12 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.bench.baseline.PolicyParameter;
 import io.kvcache.bench.figure.Suite;
 import io.kvcache.bench.suite.JmhProcess.JmhRun;
 import io.kvcache.bench.suite.JmhSuite.JmhFigure;
 import io.kvcache.bench.suite.JmhSuite.Reading;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.planner.baseline.PolicyParameter;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

@@ -44,6 +44,16 @@ final class CrashCommandTest {
         assertThat(folder).isEmptyDirectory();
     }
 
+    @Test
+    void givenAFolderThatIsNotThere_whenProcessesAreToBeKilled_thenRefusedAndNothingIsMade() {
+        Path missing = folder.resolve("a").resolve("b");
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("crash", "--rounds", "1", "--dir", missing.toString());
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.err()).contains("--dir is '" + missing + "', must be: an existing directory");
+        assertThat(missing.getParent()).doesNotExist();
+    }
+
     private long tiers() throws IOException {
         try (Stream<Path> found = Files.find(folder, 3, (path, _) -> path.endsWith("tier"))) {
             return found.count();

@@ -2,11 +2,11 @@ package io.kvcache.bench.crash;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.bench.replay.BlockCountingRule;
-import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.trace.TraceReader;
-import io.kvcache.bench.trace.TraceReader.MalformedLine;
-import io.kvcache.bench.trace.TraceSource;
+import io.kvcache.planner.replay.BlockCountingRule;
+import io.kvcache.planner.replay.PrefixForest;
+import io.kvcache.planner.trace.TraceReader;
+import io.kvcache.planner.trace.TraceReader.MalformedLine;
+import io.kvcache.planner.trace.TraceSource;
 import java.io.IOException;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Tag;

@@ -188,7 +188,7 @@ final class HitRateJarIT {
             assertThat(jar.stream().map(JarEntry::getName))
                     .contains("LICENSE", "NOTICE", "META-INF/LICENSE", "META-INF/NOTICE", "META-INF/LICENSE-jmh.txt")
                     .filteredOn(name -> name.startsWith("io/kvcache/") && name.endsWith(".class"))
-                    .allMatch(name -> name.matches("io/kvcache/(core/.*|bench/(baseline|replay|trace)/.*"
+                    .allMatch(name -> name.matches("io/kvcache/(core/.*|planner/(baseline|replay|trace)/.*"
                             + "|bench/policy/(jmh_generated/)?(HitRate|PrefixHitRate).*)"));
             assertThat(jar.getManifest().getMainAttributes().getValue("Main-Class"))
                     .isEqualTo(HitRateMain.class.getName());

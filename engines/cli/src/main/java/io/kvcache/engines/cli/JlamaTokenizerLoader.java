@@ -1,10 +1,10 @@
 package io.kvcache.engines.cli;
 
-import io.kvcache.bench.log.LoggedRequest.LoggedPrompt;
-import io.kvcache.bench.log.TokenizerLoader;
-import io.kvcache.bench.log.TokenizerLoader.LogTokenizer;
 import io.kvcache.engines.generator.ChatMessage;
 import io.kvcache.engines.jlama.TextEncoder;
+import io.kvcache.planner.log.LoggedRequest.LoggedPrompt;
+import io.kvcache.planner.log.TokenizerLoader;
+import io.kvcache.planner.log.TokenizerLoader.LogTokenizer;
 import java.io.IOException;
 import java.nio.file.Path;
 

@@ -49,13 +49,13 @@ final class BordersTest {
             .allowEmptyShould(true);
 
     @ArchTest
-    static final ArchRule ONLY_SERVER_AND_BENCH_STAND_ABOVE = noClasses()
+    static final ArchRule SERVER_PLANNER_AND_BENCH_STAND_ABOVE = noClasses()
             .that()
             .resideInAnyPackage(
                     "io.kvcache.tiers..", "io.kvcache.gpu..", "io.kvcache.transport..", "io.kvcache.cluster..")
             .should()
             .dependOnClassesThat()
-            .resideInAnyPackage("io.kvcache.server..", "io.kvcache.bench..")
+            .resideInAnyPackage("io.kvcache.server..", "io.kvcache.planner..", "io.kvcache.bench..")
             .allowEmptyShould(true);
 
     @ArchTest
@@ -110,6 +110,14 @@ final class BordersTest {
             .resideInAPackage("com.github.tjake..");
 
     @ArchTest
+    static final ArchRule ONLY_BENCH_AND_THE_COMMANDS_OF_ENGINES_IMPORT_PLANNER = noClasses()
+            .that()
+            .resideOutsideOfPackages("io.kvcache.planner..", "io.kvcache.bench..", "io.kvcache.engines.cli..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAPackage("io.kvcache.planner..");
+
+    @ArchTest
     static final ArchRule ONLY_THE_COMMANDS_OF_ENGINES_IMPORT_BENCH = noClasses()
             .that()
             .resideOutsideOfPackages("io.kvcache.bench..", "io.kvcache.engines.cli..")
@@ -146,17 +154,17 @@ final class BordersTest {
     static final ArchRule THE_JAR_OF_HIT_RATES_HAS_ALL_THAT_IT_NEEDS = classes()
             .that()
             .resideInAnyPackage(
-                    "io.kvcache.bench.baseline..",
+                    "io.kvcache.planner.baseline..",
                     "io.kvcache.bench.policy..",
-                    "io.kvcache.bench.replay..",
-                    "io.kvcache.bench.trace..")
+                    "io.kvcache.planner.replay..",
+                    "io.kvcache.planner.trace..")
             .should()
             .onlyDependOnClassesThat()
             .resideInAnyPackage(
-                    "io.kvcache.bench.baseline..",
+                    "io.kvcache.planner.baseline..",
                     "io.kvcache.bench.policy..",
-                    "io.kvcache.bench.replay..",
-                    "io.kvcache.bench.trace..",
+                    "io.kvcache.planner.replay..",
+                    "io.kvcache.planner.trace..",
                     "io.kvcache.core..",
                     "java..",
                     "org.jspecify..",

@@ -1,6 +1,0 @@
-/// Eviction policies that others have published, to compare the store's own with. They come through the same service as
-/// a stranger's would: [io.kvcache.core.policy.EvictionPolicyFactory].
-@NullMarked
-package io.kvcache.bench.baseline;
-
-import org.jspecify.annotations.NullMarked;

@@ -1,6 +1,0 @@
-/// Measures a server of OpenAI's protocol, so that predictions can be made with its own times, and compares
-/// these predictions with what it then does.
-@NullMarked
-package io.kvcache.bench.serving;
-
-import org.jspecify.annotations.NullMarked;

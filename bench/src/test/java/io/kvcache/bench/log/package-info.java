@@ -1,4 +1,0 @@
-@NullMarked
-package io.kvcache.bench.log;
-
-import org.jspecify.annotations.NullMarked;

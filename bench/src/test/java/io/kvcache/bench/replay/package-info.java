@@ -1,5 +1,0 @@
-/// Tests of the replay: published reference values, and naive models of the convention.
-@NullMarked
-package io.kvcache.bench.replay;
-
-import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,174 @@
+package io.kvcache.planner.cli;
+
+import io.kvcache.planner.cli.PlanningOptions.FormatOption;
+import io.kvcache.planner.cli.PlanningOptions.ModelOption;
+import io.kvcache.planner.cli.PlanningOptions.TraceOption;
+import io.kvcache.planner.lab.StatePolicy;
+import io.kvcache.planner.lab.StateReplay;
+import io.kvcache.planner.lab.StateReplay.StateRow;
+import io.kvcache.planner.model.ModelCatalogue;
+import io.kvcache.planner.model.ModelProfile;
+import io.kvcache.planner.report.Column;
+import io.kvcache.planner.trace.Trace;
+import io.kvcache.planner.trace.TraceDigest;
+import io.kvcache.planner.trace.TraceSource;
+import io.kvcache.server.cli.ByteSizeText;
+import io.kvcache.server.cli.ProgressLine;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+
+/// `kvcache lab states`: where a hybrid model's recurrent states are worth their memory.
+@Command(
+        name = "states",
+        description = "Compare where the recurrent states of a hybrid model are kept: token hit ratios by capacity of"
+                + " one LRU memory for KV blocks and states.",
+        mixinStandardHelpOptions = true,
+        sortOptions = false)
+final class StateLabCommand implements Callable<Integer> {
+
+    @Mixin
+    private final CommandIo io = new CommandIo();
+
+    @Mixin
+    private final TraceOption trace = new TraceOption();
+
+    @Mixin
+    private final ModelOption model = new ModelOption();
+
+    @Option(
+            names = "--state-bytes",
+            paramLabel = "SIZE",
+            description = "Recurrent states of one sequence, in place of those of --model.")
+    private String stateBytes = "";
+
+    @Option(
+            names = "--capacity",
+            paramLabel = "SIZE",
+            split = ",",
+            defaultValue = "64GiB,256GiB,1TiB",
+            description = "Memory for blocks and states together. Default: ${DEFAULT-VALUE}.")
+    private List<String> capacities = new ArrayList<>();
+
+    @Option(
+            names = "--states",
+            paramLabel = "WHERE",
+            split = ",",
+            description = "Where states are kept: bound (in each block), block (at each block, evicted alone), free"
+                    + " (at each block at no cost), or ends (of prompts), branches (where found blocks end without"
+                    + " a state) and every:TOKENS joined by +. Default: eight of these.")
+    private List<String> states = new ArrayList<>();
+
+    @Mixin
+    private final FormatOption format = new FormatOption();
+
+    @Mixin
+    private final SeedsOption seeds = new SeedsOption();
+
+    private static final List<Column> COLUMNS = List.of(
+            Column.key("states", 26), Column.key("capacityBytes"), Column.percent("token hits", "tokenHitRatio"));
+
+    /// What all rows have in common.
+    private record StateLabSettings(String model, int blockTokens, long stateBytes) {}
+
+    private record StateLabOptions(
+            List<TraceSource> sources,
+            ModelProfile model,
+            long stateBytes,
+            List<ByteSizeText> capacities,
+            List<StatePolicy> policies) {}
+
+    @Override
+    public Integer call() throws IOException {
+        StateLabOptions options = options();
+        model.printRemarks(io.err());
+        PlanningRows rows = new PlanningRows(io, new RowPrinter(io, format.format()), options.sources, COLUMNS);
+        try (ProgressLine progressLine = new ProgressLine(io.err())) {
+            for (TraceSource source : options.sources) {
+                Trace read = TraceOption.loadTrace(source, io.err());
+                String sha256 = TraceDigest.of(source, read);
+                rows.beginRun(source, sha256);
+                run(options, read, rows, progressLine);
+                rows.endRun(progressLine);
+            }
+        }
+        rows.finish();
+        return 0;
+    }
+
+    private void run(StateLabOptions options, Trace read, PlanningRows rows, ProgressLine progressLine) {
+        StateReplay replay = new StateReplay(read, options.model.kvBytesPerToken(), options.stateBytes);
+        io.check(() -> checked(options, read, replay));
+        StateLabSettings settings = new StateLabSettings(options.model.label(), read.blockTokens(), options.stateBytes);
+        rows.head(
+                "%s: token hits of %s; a block of %d tokens takes %s, a state %s (as much as %,.0f tokens)",
+                read.name(),
+                options.model.label(),
+                read.blockTokens(),
+                new ByteSizeText(read.blockBytes(options.model.kvBytesPerToken())),
+                new ByteSizeText(options.stateBytes),
+                (double) options.stateBytes / options.model.kvBytesPerToken());
+        for (StatePolicy policy : options.policies) {
+            progressLine.update("replaying " + policy.name());
+            List<StateRow> found = options.capacities.stream()
+                    .map(capacity -> replay.run(policy, capacity.bytes()))
+                    .toList();
+            progressLine.update("");
+            found.forEach(row -> rows.add(row, settings));
+        }
+    }
+
+    private StateLabOptions options() {
+        return io.check(() -> {
+            format.format();
+            ModelProfile profile = model.profile();
+            long bytes = stateBytes.isEmpty()
+                    ? profile.stateBytes()
+                    : ByteSizeText.parse(stateBytes).bytes();
+            if (bytes == 0) {
+                throw PlanningOptions.invalidOption(
+                        "--model",
+                        profile.label(),
+                        "one with recurrent states (" + ModelCatalogue.recurrentNames() + "), or given with"
+                                + " --state-bytes");
+            }
+            return new StateLabOptions(
+                    seeds.sources(trace.traceSource()),
+                    profile,
+                    bytes,
+                    capacities.stream().map(ByteSizeText::parse).toList(),
+                    (states.isEmpty() ? StatePolicy.DEFAULTS : states)
+                            .stream().map(StateLabCommand::policy).toList());
+        });
+    }
+
+    private static StatePolicy policy(String name) {
+        return StatePolicy.named(name)
+                .orElseThrow(() -> PlanningOptions.invalidOption("--states", name, StatePolicy.FORMS));
+    }
+
+    /// The tokens of a block of a file are known only after it has been read.
+    private static StateLabOptions checked(StateLabOptions options, Trace read, StateReplay replay) {
+        for (StatePolicy policy : options.policies) {
+            if (!policy.fits(read.blockTokens())) {
+                throw PlanningOptions.invalidOption(
+                        "--states",
+                        policy.name(),
+                        "multiples of the " + read.blockTokens() + " tokens of a block of " + read.name());
+            }
+        }
+        for (ByteSizeText capacity : options.capacities) {
+            if (capacity.bytes() < replay.minCapacityBytes()) {
+                throw PlanningOptions.invalidOption(
+                        "--capacity",
+                        capacity.toString(),
+                        "at least " + new ByteSizeText(replay.minCapacityBytes()) + ", for a block and a state");
+            }
+        }
+        return options;
+    }
+}

@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.planner.log;
+
+import org.jspecify.annotations.NullMarked;
