@@ -1,5 +1,6 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.cli.FigureOptions.DurationConverter;
 import io.kvcache.bench.figure.RunnableBuild;
 import io.kvcache.bench.server.ServerBuildBenchmark;
 import io.kvcache.bench.suite.BuildComparison;

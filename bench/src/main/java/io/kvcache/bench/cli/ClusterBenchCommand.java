@@ -1,11 +1,12 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.cli.FigureOptions.DurationConverter;
 import io.kvcache.bench.cluster.ClientTransport;
 import io.kvcache.bench.cluster.ClusterComparison;
 import io.kvcache.bench.cluster.ClusterCosts;
 import io.kvcache.bench.cluster.ClusterReplay;
 import io.kvcache.bench.cluster.ClusterTrial;
-import io.kvcache.bench.cluster.TrialScenario;
+import io.kvcache.bench.cluster.ClusterTrial.TrialScenario;
 import io.kvcache.bench.figure.Figure;
 import io.kvcache.planner.cli.CommandIo;
 import io.kvcache.planner.replay.BlockCountingRule;

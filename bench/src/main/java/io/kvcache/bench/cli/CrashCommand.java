@@ -1,13 +1,13 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.crash.CrashCost;
+import io.kvcache.bench.crash.CrashReplay.CrashCost;
 import io.kvcache.bench.crash.CrashTestRunner;
 import io.kvcache.bench.crash.CrashTestRunner.CrashRound;
 import io.kvcache.planner.Median;
 import io.kvcache.planner.cli.CommandIo;
 import io.kvcache.planner.replay.BlockCountingRule;
 import io.kvcache.planner.replay.PrefixForest;
-import io.kvcache.planner.store.ScratchDirectory;
+import io.kvcache.planner.store.TierReplay;
 import io.kvcache.planner.trace.TraceReader;
 import io.kvcache.planner.trace.TraceReader.MalformedLine;
 import io.kvcache.planner.trace.TraceSource;
@@ -122,7 +122,7 @@ final class CrashCommand implements Callable<Integer> {
         ProcessHandle.current().children().forEach(ProcessHandle::destroyForcibly);
         try {
             if (!ended.await(MAX_END_SECONDS, TimeUnit.SECONDS)) {
-                ScratchDirectory.deleteTier(folder.resolve("crash-tier"));
+                TierReplay.deleteTier(folder.resolve("crash-tier"));
                 if (directory == null) {
                     Files.deleteIfExists(folder);
                 }

@@ -5,9 +5,11 @@ import io.kvcache.bench.figure.Figure;
 import io.kvcache.bench.figure.Suite;
 import io.kvcache.planner.cli.CommandIo;
 import io.kvcache.planner.report.MachineInfo;
+import io.kvcache.server.config.Units;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.time.LocalDate;
 import java.time.ZoneId;
 import java.util.IntSummaryStatistics;
@@ -15,10 +17,12 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
+import picocli.CommandLine.TypeConversionException;
 import tools.jackson.databind.json.JsonMapper;
 
 /// The options of a command that measures, a picocli mixin: how long, and where its figures go.
@@ -186,5 +190,19 @@ public final class FigureOptions {
     @SuppressWarnings("AnnotateFormatMethod") // the annotation lives in a library that nothing else here needs
     private static String format(String form, Object... values) {
         return String.format(Locale.ROOT, form, values);
+    }
+
+    /// A time on the command line: a number of seconds, minutes or hours, as in 90s, 10m or 2h.
+    static final class DurationConverter implements ITypeConverter<Duration> {
+
+        @Override
+        public Duration convert(String text) {
+            long millis = Units.millis(text).orElse(0);
+            if (millis < 1) {
+                throw new TypeConversionException(
+                        "'" + text + "' is not a time; it takes " + Units.TIME_FORMATS + ", above 0, as in 10m");
+            }
+            return Duration.ofMillis(millis);
+        }
     }
 }

@@ -9,6 +9,7 @@ import io.kvcache.bench.gpu.GpuComparison;
 import io.kvcache.bench.gpu.GpuComparison.GpuCopyResult;
 import io.kvcache.gpu.driver.DeviceDriver.DeviceInfo;
 import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.planner.report.ResultRow;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
@@ -35,6 +36,8 @@ import tools.jackson.databind.json.JsonMapper;
 final class GpuBenchCommand implements Callable<Integer> {
 
     private static final String SUITE = "gpu";
+    private static final String NOT_REGISTERED = "  HOST MEMORY IS NOT REGISTERED";
+    private static final JsonMapper JSON = JsonMapper.builder().build();
     private static final long FULL_BYTES = 512L << 20;
     private static final long QUICK_BYTES = 64L << 20;
     private static final int FULL_ROUNDS = 15;
@@ -76,28 +79,25 @@ final class GpuBenchCommand implements Callable<Integer> {
     @Option(names = "--lines", paramLabel = "FILE", description = "Also write one JSON object a line to a file.")
     private @Nullable Path lines;
 
+    private @Nullable PrintWriter file;
+
     @Override
     public Integer call() {
-        try (GpuReportWriter pages = pages()) {
-            int status = measure(pages);
-            if (pages.hasWriteErrors()) {
+        try (PrintWriter opened = lines == null ? null : new PrintWriter(Files.newBufferedWriter(lines))) {
+            file = opened;
+            int status = measure();
+            if (opened != null && opened.checkError()) {
                 printError("--lines: not all could be written to " + lines);
                 return 1;
             }
             return status;
-        }
-    }
-
-    private GpuReportWriter pages() {
-        try {
-            return new GpuReportWriter(spec.commandLine().getOut(), json, lines);
         } catch (IOException refused) {
             throw new ParameterException(
                     spec.commandLine(), "--lines takes a file that can be written to; " + refused, refused);
         }
     }
 
-    private int measure(GpuReportWriter pages) {
+    private int measure() {
         long full = quick ? QUICK_BYTES : FULL_BYTES;
         try {
             BenchDevice device = BenchDevice.open(FREE_DIVISOR * full);
@@ -112,7 +112,7 @@ final class GpuBenchCommand implements Callable<Integer> {
                     printError("no GPU is used: " + device.reason());
                     printError("these figures are of host memory and mean nothing");
                 }
-                return measure(device, bytes, pages);
+                return measure(device, bytes);
             }
         } catch (DeviceException | IllegalStateException failure) {
             printError("stopped there: " + failure.getMessage() + "; what is printed was measured");
@@ -128,201 +128,119 @@ final class GpuBenchCommand implements Callable<Integer> {
         return device.kind() == BenchDevice.Kind.STAND_IN;
     }
 
-    private int measure(BenchDevice device, long bytes, GpuReportWriter pages) {
+    private int measure(BenchDevice device, long bytes) {
         int rounds = quick ? 1 : isSlow(device) ? STAND_IN_ROUNDS : FULL_ROUNDS;
         DeviceInfo info = device.driver().info();
+        String remark = device.isGpu() ? "" : ": the figures mean nothing";
         if (sizes) {
-            GpuCopySizeReport page = new GpuCopySizeReport(pages, info.name(), device.isGpu());
-            page.printHead();
+            printRow(info.name() + ", GB/s by the size of pieces" + remark);
+            List<String> heads = new ArrayList<>();
+            for (int size = GpuBandwidth.MIN_PIECE_BYTES; size <= GpuBandwidth.MAX_PIECE_BYTES; size *= 2) {
+                heads.add(size / 1024 + " KiB");
+            }
+            printRow(sizesRow("", heads));
             long some = Math.max(bytes / SIZES_DIVISOR, 2 * BLOCK_BYTES);
-            new GpuBandwidth(rounds, some, this::printError).run(device.driver(), page::addResult);
+            List<String> row = new ArrayList<>();
+            new GpuBandwidth(rounds, some, this::printError)
+                    .run(device.driver(), result -> printSize(info, device.isGpu(), result, row));
             return 0;
         }
         GpuComparison comparison = new GpuComparison(rounds, bytes, this::printError);
-        GpuComparisonReport page = new GpuComparisonReport(pages, info, device.isGpu(), comparison);
-        page.printHead(device, isSlow(device) ? STAND_IN_LIMIT : "");
-        List<GpuCopyResult> cells = comparison.run(device.driver(), page::printResult);
+        printRow(info.name() + ", " + info.driver() + remark);
+        printRow(String.format(
+                Locale.ROOT,
+                "%d MiB each, medians of %d rounds%s",
+                bytes >> 20,
+                rounds,
+                isSlow(device) ? STAND_IN_LIMIT : ""));
+        printRow(String.format(Locale.ROOT, "%-20s %10s %12s %8s  %s", "", "GB/s", "bare GB/s", "ratio", "budget"));
+        List<GpuCopyResult> cells =
+                comparison.run(device.driver(), cell -> printCopy(info, device.isGpu(), comparison, cell));
         return strict && device.isGpu() && !cells.stream().allMatch(cell -> isMet(cell.figure())) ? 1 : 0;
     }
 
+    /// One way to move bytes, beside a bare copy in the same rounds.
+    private void printCopy(DeviceInfo info, boolean gpu, GpuComparison scale, GpuCopyResult cell) {
+        Figure figure = cell.figure();
+        boolean met = isMet(figure);
+        printRow(String.format(
+                Locale.ROOT,
+                "%-20s %10.2f %12.2f %8.2f  %s%s%s",
+                figure.name(),
+                figure.value(),
+                figure.reference(),
+                figure.ratio(),
+                Budgets.describe(SUITE, figure.name()),
+                gpu && !met ? "  missed" : "",
+                cell.registered() ? "" : NOT_REGISTERED));
+        printJson(new ResultRow()
+                .put("device", info.name())
+                .put("driver", info.driver())
+                .put("gpu", gpu)
+                .put("bytes", scale.bytes())
+                .put("rounds", scale.rounds())
+                .put("registered", cell.registered())
+                .put("name", figure.name())
+                .put("gigabytes", figure.value())
+                .put("bareGigabytes", figure.reference())
+                .put("ratio", figure.ratio())
+                .put("least", Budgets.limit(SUITE, figure.name()))
+                .put("ok", met));
+    }
+
+    /// One size of pieces. Those of a direction and way come one behind the other, and are a row once it is
+    /// whole.
+    private void printSize(DeviceInfo info, boolean gpu, BandwidthResult result, List<String> row) {
+        String direction = label(result.direction());
+        String way = label(result.way());
+        printJson(new ResultRow()
+                .put("device", info.name())
+                .put("gpu", gpu)
+                .put("direction", direction)
+                .put("way", way)
+                .put("pieceBytes", result.pieceBytes())
+                .put("gigabytes", result.gigabytes())
+                .put("registered", result.registered()));
+        row.add(String.format(Locale.ROOT, "%.2f", result.gigabytes()));
+        if (result.pieceBytes() == GpuBandwidth.MAX_PIECE_BYTES) {
+            printRow(sizesRow(direction + ", " + way, row) + (result.registered() ? "" : NOT_REGISTERED));
+            row.clear();
+        }
+    }
+
+    private static String sizesRow(String name, List<String> figures) {
+        StringBuilder row = new StringBuilder(String.format(Locale.ROOT, "%-21s", name));
+        figures.forEach(figure -> row.append(String.format(Locale.ROOT, " %8s", figure)));
+        return row.toString();
+    }
+
+    private static String label(Enum<?> constant) {
+        return constant.name().toLowerCase(Locale.ROOT).replace('_', ' ');
+    }
+
     private void printError(String what) {
-        GpuReportWriter.print(spec.commandLine().getErr(), "kvcache bench: " + what);
+        print(spec.commandLine().getErr(), "kvcache bench: " + what);
     }
 
-    /// The output of `bench gpu`: a row for each way, beside a bare copy in the same rounds.
-    ///
-    /// @param scale how much was moved, and how often
-    private record GpuComparisonReport(GpuReportWriter pages, DeviceInfo info, boolean gpu, GpuComparison scale) {
-
-        /// A line of JSON.
-        record ComparisonLine(
-                String device,
-                String driver,
-                boolean gpu,
-                long bytes,
-                int rounds,
-                boolean registered,
-                String name,
-                double gigabytes,
-                double bareGigabytes,
-                double ratio,
-                double least,
-                boolean ok) {}
-
-        /// Prints the device, and how many bytes it moves.
-        ///
-        /// @param limit why this device moves fewer bytes than others; empty when it moves the full amount
-        void printHead(BenchDevice device, String limit) {
-            String name = info.name() + ", " + info.driver();
-            pages.printRow(name + (device.isGpu() ? "" : ": the figures mean nothing"));
-            pages.printRow(String.format(
-                    Locale.ROOT, "%d MiB each, medians of %d rounds%s", scale.bytes() >> 20, scale.rounds(), limit));
-            pages.printRow(
-                    String.format(Locale.ROOT, "%-20s %10s %12s %8s  %s", "", "GB/s", "bare GB/s", "ratio", "budget"));
-        }
-
-        void printResult(GpuCopyResult cell) {
-            Figure figure = cell.figure();
-            boolean met = isMet(figure);
-            pages.printRow(String.format(
-                    Locale.ROOT,
-                    "%-20s %10.2f %12.2f %8.2f  %s%s%s",
-                    figure.name(),
-                    figure.value(),
-                    figure.reference(),
-                    figure.ratio(),
-                    Budgets.describe(SUITE, figure.name()),
-                    gpu && !met ? "  missed" : "",
-                    cell.registered() ? "" : "  HOST MEMORY IS NOT REGISTERED"));
-            pages.printJson(new ComparisonLine(
-                    info.name(),
-                    info.driver(),
-                    gpu,
-                    scale.bytes(),
-                    scale.rounds(),
-                    cell.registered(),
-                    figure.name(),
-                    figure.value(),
-                    figure.reference(),
-                    figure.ratio(),
-                    Budgets.limit(SUITE, figure.name()),
-                    met));
+    private void printRow(String text) {
+        if (!json) {
+            print(spec.commandLine().getOut(), text);
         }
     }
 
-    /// The output of `bench gpu --sizes`: a column for each size of pieces, a row for each direction and way, once
-    /// it is whole.
-    private static final class GpuCopySizeReport {
-
-        private final GpuReportWriter pages;
-        private final String device;
-        private final boolean gpu;
-        private final List<String> row = new ArrayList<>();
-
-        /// A line of JSON.
-        record PagesLine(
-                String device,
-                boolean gpu,
-                String direction,
-                String way,
-                int pieceBytes,
-                double gigabytes,
-                boolean registered) {}
-
-        /// @param device what it is called
-        /// @param gpu whether the figures mean anything
-        GpuCopySizeReport(GpuReportWriter pages, String device, boolean gpu) {
-            this.pages = pages;
-            this.device = device;
-            this.gpu = gpu;
+    /// Lines are written at once, so that a run that is cut off loses none.
+    private void printJson(ResultRow row) {
+        String line = JSON.writeValueAsString(row.values());
+        if (json) {
+            print(spec.commandLine().getOut(), line);
         }
-
-        void printHead() {
-            pages.printRow(device + ", GB/s by the size of pieces" + (gpu ? "" : ": the figures mean nothing"));
-            List<String> sizes = new ArrayList<>();
-            for (int size = GpuBandwidth.MIN_PIECE_BYTES; size <= GpuBandwidth.MAX_PIECE_BYTES; size *= 2) {
-                sizes.add(size / 1024 + " KiB");
-            }
-            pages.printRow(row("", sizes));
-        }
-
-        /// Takes the sizes of a direction and way one behind the other.
-        void addResult(BandwidthResult bandwidthResult) {
-            String direction = label(bandwidthResult.direction());
-            String way = label(bandwidthResult.way());
-            pages.printJson(new PagesLine(
-                    device,
-                    gpu,
-                    direction,
-                    way,
-                    bandwidthResult.pieceBytes(),
-                    bandwidthResult.gigabytes(),
-                    bandwidthResult.registered()));
-            row.add(String.format(Locale.ROOT, "%.2f", bandwidthResult.gigabytes()));
-            if (bandwidthResult.pieceBytes() == GpuBandwidth.MAX_PIECE_BYTES) {
-                String remark = bandwidthResult.registered() ? "" : "  HOST MEMORY IS NOT REGISTERED";
-                pages.printRow(row(direction + ", " + way, row) + remark);
-                row.clear();
-            }
-        }
-
-        private static String row(String name, List<String> figures) {
-            StringBuilder row = new StringBuilder(String.format(Locale.ROOT, "%-21s", name));
-            figures.forEach(figure -> row.append(String.format(Locale.ROOT, " %8s", figure)));
-            return row.toString();
-        }
-
-        private static String label(Enum<?> constant) {
-            return constant.name().toLowerCase(Locale.ROOT).replace('_', ' ');
+        if (file != null) {
+            print(file, line);
         }
     }
 
-    /// Writes the figures of a GPU to a table, to lines of JSON, or to both. It writes each at once, so that a run
-    /// that is cut off loses none.
-    private static final class GpuReportWriter implements AutoCloseable {
-
-        private static final JsonMapper JSON = JsonMapper.builder().build();
-
-        private final List<PrintWriter> tables = new ArrayList<>();
-        private final List<PrintWriter> lines = new ArrayList<>();
-        private final @Nullable PrintWriter opened;
-
-        /// @param json whether lines are wanted in the table's place
-        /// @param file where lines go too, or null for nowhere
-        /// @throws IOException when the file cannot be written to
-        GpuReportWriter(PrintWriter out, boolean json, @Nullable Path file) throws IOException {
-            (json ? lines : tables).add(out);
-            opened = file == null ? null : new PrintWriter(Files.newBufferedWriter(file));
-            if (opened != null) {
-                lines.add(opened);
-            }
-        }
-
-        /// A row of the table.
-        void printRow(String text) {
-            tables.forEach(table -> print(table, text));
-        }
-
-        /// A line of JSON.
-        void printJson(Object value) {
-            lines.forEach(to -> print(to, JSON.writeValueAsString(value)));
-        }
-
-        /// Returns whether the file lacks lines, for example because its disk is full.
-        boolean hasWriteErrors() {
-            return opened != null && opened.checkError();
-        }
-
-        static void print(PrintWriter to, String text) {
-            to.println(text);
-            to.flush();
-        }
-
-        @Override
-        public void close() {
-            if (opened != null) {
-                opened.close();
-            }
-        }
+    private static void print(PrintWriter to, String text) {
+        to.println(text);
+        to.flush();
     }
 }

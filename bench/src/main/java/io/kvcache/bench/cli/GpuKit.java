@@ -2,7 +2,6 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.gpu.BenchDevice;
 import io.kvcache.bench.gpu.GpuDemo;
-import io.kvcache.bench.gpu.GpuLoadGenerator;
 import io.kvcache.gpu.GpuSupport;
 import java.util.concurrent.TimeUnit;
 import picocli.CommandLine;
@@ -41,7 +40,7 @@ public final class GpuKit {
 
     private static int keepBusy() {
         BenchDevice device = BenchDevice.open(1L << 30);
-        GpuLoadGenerator.run(device, MAX_BUSY_NANOS, () -> System.out.println("busy"));
+        device.keepBusy(MAX_BUSY_NANOS, () -> System.out.println("busy"));
         return 0;
     }
 }

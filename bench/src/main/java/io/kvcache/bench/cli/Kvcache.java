@@ -5,7 +5,8 @@ import io.kvcache.server.cli.CommandGroup;
 import io.kvcache.server.cli.CommandLineBuilder;
 import picocli.CommandLine;
 
-/// The main class of the command line that measures: the commands of server and planner, and those of this module.
+/// The main class of the command line that measures: the commands of server and planner, and those of this
+/// module.
 public final class Kvcache {
 
     private Kvcache() {}
@@ -15,7 +16,8 @@ public final class Kvcache {
         System.exit(commands().run(arguments));
     }
 
-    /// The commands of server, planner and this module, and those that the launcher script `kvcache` handles itself.
+    /// The commands of server, planner and this module, and those that the launcher script `kvcache` handles
+    /// itself.
     public static CommandLineBuilder commands() {
         return PlannerCommands.commands()
                 .add(CommandGroup.RUN, new DemoCommand())

@@ -3,6 +3,7 @@ package io.kvcache.bench.cluster;
 import io.kvcache.bench.cluster.ClusterReplay.Progress;
 import io.kvcache.bench.cluster.ClusterReplay.Served;
 import io.kvcache.bench.cluster.ClusterTrial.Run;
+import io.kvcache.bench.cluster.ClusterTrial.TrialScenario;
 import io.kvcache.bench.figure.Figure;
 import java.io.IOException;
 import java.util.ArrayList;

@@ -32,7 +32,7 @@ import tools.jackson.databind.json.JsonMapper;
 /// for their logs and disks.
 ///
 /// **Threads.** One starts and ends servers; any may ask.
-public final class LocalCluster implements AutoCloseable {
+final class LocalCluster implements AutoCloseable {
 
     private static final Duration POLL = Duration.ofMillis(20);
     private static final String LOOPBACK = "127.0.0.1:";

@@ -6,8 +6,7 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.planner.store.DeviceLogSilencer;
-import io.kvcache.planner.store.ScratchDirectory;
+import io.kvcache.planner.store.TierReplay;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.directory.DiskDirectory;
 import io.kvcache.tiers.directory.DiskDirectory.DirectoryOptions;
@@ -61,15 +60,15 @@ public final class CrashTestRunner {
     ///
     /// @return whether all of them passed
     public boolean run(int rounds) throws IOException {
-        DeviceLogSilencer.silence();
+        TierReplay.silenceTiers();
         Path directory = folder.resolve("crash-tier");
-        ScratchDirectory.requireEmpty(directory);
+        TierReplay.requireEmpty(directory);
         boolean passed = true;
         try {
             for (int number = 0; number < rounds && !stopped; number++) {
                 int site = number / ROUNDS_IN_A_DIRECTORY;
                 if (number % ROUNDS_IN_A_DIRECTORY == 0) {
-                    ScratchDirectory.deleteTier(directory);
+                    TierReplay.deleteTier(directory);
                     aftermaths.clear();
                 }
                 boolean tight = site % TIGHT_ROUND_INTERVAL == TIGHT_ROUND_INTERVAL - 1;
@@ -79,7 +78,7 @@ public final class CrashTestRunner {
                 passed &= round.passed();
             }
         } finally {
-            ScratchDirectory.deleteTier(directory);
+            TierReplay.deleteTier(directory);
         }
         return passed;
     }

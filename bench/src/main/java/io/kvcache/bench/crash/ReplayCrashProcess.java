@@ -4,7 +4,6 @@ import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.planner.replay.BlockCountingRule;
 import io.kvcache.planner.replay.PrefixForest;
-import io.kvcache.planner.store.DeviceLogSilencer;
 import io.kvcache.planner.store.TierReplay;
 import io.kvcache.planner.store.TraceChains;
 import io.kvcache.planner.trace.TraceReader;
@@ -84,7 +83,7 @@ public final class ReplayCrashProcess {
 
     /// Replays, and then waits for its end.
     public static void main(String... arguments) throws IOException {
-        DeviceLogSilencer.silence();
+        TierReplay.silenceTiers();
         ReplayScript script = ReplayScript.of(arguments);
         PrefixForest forest = script.forest();
         ReplayCrashProcess victim = new ReplayCrashProcess(script, forest);

@@ -10,7 +10,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.planner.store.DeviceLogSilencer;
+import io.kvcache.planner.store.TierReplay;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
@@ -40,7 +40,7 @@ public final class StepCrashProcess {
     ///
     /// @param arguments directory and bytes of the tier, and a seed
     public static void main(String... arguments) throws IOException {
-        DeviceLogSilencer.silence();
+        TierReplay.silenceTiers();
         CrashDir site = CrashDir.of(arguments[0], Long.parseLong(arguments[1]));
         long seed = Long.parseLong(arguments[2]);
         try (TieredKvCache cache = site.open()) {

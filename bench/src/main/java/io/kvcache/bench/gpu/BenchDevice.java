@@ -52,4 +52,36 @@ public record BenchDevice(DeviceDriver driver, Kind kind, String reason) {
     public boolean isGpu() {
         return kind == Kind.GPU;
     }
+
+    private static final long BUSY_GPU_BYTES = 256L << 20;
+    private static final long BUSY_OTHER_BYTES = 2L << 20;
+    private static final int BATCH_LAUNCHES = 8;
+
+    /// Keeps the device at work, for what is measured beside it, and closes it: turns as many values as fit
+    /// into its caches many times over, by enough threads for all of a GPU. That takes its memory's whole
+    /// width and little of its arithmetic, unlike an engine's products of matrices.
+    ///
+    /// @param begun called when the device has done the first round
+    public void keepBusy(long nanos, Runnable begun) {
+        long since = System.nanoTime();
+        try (driver;
+                GpuFixture stage = new GpuFixture(driver, isGpu() ? BUSY_GPU_BYTES : BUSY_OTHER_BYTES)) {
+            KernelBenchmarks kernels = KernelBenchmarks.load(stage, System.err::println);
+            if (kernels == null) {
+                work(stage::copyWithinDevice, since, nanos, begun);
+                return;
+            }
+            try (kernels) {
+                work(kernels.ropeWorkload(BATCH_LAUNCHES), since, nanos, begun);
+            }
+        }
+    }
+
+    private static void work(Runnable round, long since, long nanos, Runnable begun) {
+        round.run();
+        begun.run();
+        while (System.nanoTime() - since < nanos) {
+            round.run();
+        }
+    }
 }

@@ -8,11 +8,12 @@ import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.StoreEvents.EventLog;
+import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
 
 /// A store with room for a million records and as many slots, used directly, without a cache around it.
-final class ResidentStore implements AutoCloseable {
+public final class ResidentStore implements AutoCloseable {
 
     final HostStore store = new HostStore(
             new HostStoreConfig(
@@ -41,5 +42,28 @@ final class ResidentStore implements AutoCloseable {
     @Override
     public void close() {
         store.close();
+    }
+
+    /// The bytes of the layout itself, without the index.
+    public static final int LINES_BYTES = RecordLayout.HOT_BYTES + RecordLayout.COLD_BYTES;
+
+    /// How many bytes the metadata of one block takes, all in, with chains of 8,192 blocks. Budget: 120.
+    /// `./kvcache bench core --filter bytes`
+    public static double chainBytes() {
+        try (ResidentStore resident = new ResidentStore()) {
+            BenchChains.forEachBlockInterleaved(BenchChains.of(1, ResidentCache.CHAINS), resident::put);
+            return resident.bytesPerRecord();
+        }
+    }
+
+    /// The same with a million chains of one block, when every record is a leaf and so in the heap of the
+    /// policy.
+    public static double leafBytes() {
+        try (ResidentStore resident = new ResidentStore()) {
+            for (BlockChain chain : BenchChains.oneBlockChains(1, ResidentCache.RECORDS)) {
+                resident.put(chain, 0);
+            }
+            return resident.bytesPerRecord();
+        }
     }
 }

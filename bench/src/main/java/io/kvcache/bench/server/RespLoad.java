@@ -18,7 +18,7 @@ import java.util.concurrent.Future;
 ///
 /// @param operation of all requests
 /// @param bytes of a value
-public record RespLoad(Operation operation, int bytes, int connections) {
+record RespLoad(Operation operation, int bytes, int connections) {
 
     /// Keys that take half a GiB together, more than any cache of a processor; small ones less.
     private static final long WORKING_SET_BYTES = 512L << 20;

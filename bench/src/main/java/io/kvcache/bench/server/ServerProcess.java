@@ -12,7 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /// A server in a process of its own, at a port that was free just before its start.
-public final class ServerProcess implements AutoCloseable {
+final class ServerProcess implements AutoCloseable {
 
     private static final Path REDIS = Path.of("/usr/bin/redis-server");
 

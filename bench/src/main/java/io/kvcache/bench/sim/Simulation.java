@@ -2,6 +2,8 @@ package io.kvcache.bench.sim;
 
 import static io.kvcache.bench.sim.SimAssertions.require;
 
+import io.kvcache.bench.sim.SimConfig.FaultProfile;
+import io.kvcache.bench.sim.SimDisk.SimDevice;
 import io.kvcache.bench.sim.SimMemory.SlotPoisoner;
 import io.kvcache.core.CacheStats;
 import io.kvcache.core.LocalKvCache;
@@ -38,7 +40,7 @@ import java.util.TreeMap;
 /// At the end, when faults have stopped, it checks that all work under way ends within [#TIMEOUT_NANOS],
 /// that all disks come back, that no pin is left, and that all memory is released. On disks without
 /// faults, no operation may fail at all.
-public final class Simulation {
+final class Simulation {
 
     /// One seed in so many has a faster tier in front of each disk.
     private static final int FRONT_TIER_MODULUS = 4;

@@ -2,14 +2,12 @@ package io.kvcache.bench.suite;
 
 import io.kvcache.bench.figure.Figure;
 import io.kvcache.bench.figure.Suite;
-import io.kvcache.bench.jmh.AcquireBenchmark;
+import io.kvcache.bench.jmh.BlockCopyBenchmark;
 import io.kvcache.bench.jmh.EvictBenchmark;
-import io.kvcache.bench.jmh.GetBenchmark;
 import io.kvcache.bench.jmh.HashBenchmark;
 import io.kvcache.bench.jmh.LineReadBenchmark;
 import io.kvcache.bench.jmh.MatchBenchmark;
-import io.kvcache.bench.jmh.MetadataFootprint;
-import io.kvcache.bench.jmh.PutBenchmark;
+import io.kvcache.bench.jmh.ResidentStore;
 import io.kvcache.bench.suite.JmhProcess.JmhRun;
 import io.kvcache.bench.suite.JmhSuite.JmhFigure;
 import io.kvcache.bench.suite.JmhSuite.Reading;
@@ -33,7 +31,7 @@ public final class CoreSuite {
             new JmhFigure(
                     "match-part",
                     "ns",
-                    Reading.nanosPer("match", MatchBenchmark.BATCH, JmhRun.of("PartialMatchBenchmark.match")),
+                    Reading.nanosPer("match", MatchBenchmark.BATCH, JmhRun.of("MatchBenchmark.part")),
                     LINE),
             new JmhFigure("match-miss", "ns", match("miss"), LINE),
             new JmhFigure(
@@ -51,7 +49,7 @@ public final class CoreSuite {
                     "acquire",
                     "ns",
                     Reading.nanosPer(
-                            "acquire and close", AcquireBenchmark.BATCH, JmhRun.of("AcquireBenchmark.acquire")),
+                            "acquire and close", MatchBenchmark.ACQUIRE_BATCH, JmhRun.of("MatchBenchmark.acquire")),
                     FULL_MATCH),
             new JmhFigure("hash-16", "ns/token", hash("chain", "blocksOf16"), SHA),
             new JmhFigure("hash-256", "ns/token", hash("chain", "blocksOf256"), SHA),
@@ -67,13 +65,14 @@ public final class CoreSuite {
             new JmhFigure(
                     "get",
                     "GB/s",
-                    Reading.bandwidth("acquire, copy, close", GetBenchmark.BYTES, JmhRun.of("GetBenchmark.get")),
-                    Reading.bandwidth("copy alone", GetBenchmark.BYTES, JmhRun.of("GetBenchmark.copy"))),
+                    Reading.bandwidth(
+                            "acquire, copy, close", BlockCopyBenchmark.BYTES, JmhRun.of("BlockCopyBenchmark.get")),
+                    Reading.bandwidth("copy alone", BlockCopyBenchmark.BYTES, JmhRun.of("BlockCopyBenchmark.copyOut"))),
             new JmhFigure(
                     "put",
                     "GB/s",
-                    Reading.bandwidth("put, copy, seal", PutBenchmark.BYTES, JmhRun.of("PutBenchmark.put")),
-                    Reading.bandwidth("copy alone", PutBenchmark.BYTES, JmhRun.of("PutBenchmark.copy"))),
+                    Reading.bandwidth("put, copy, seal", BlockCopyBenchmark.BYTES, JmhRun.of("BlockCopyBenchmark.put")),
+                    Reading.bandwidth("copy alone", BlockCopyBenchmark.BYTES, JmhRun.of("BlockCopyBenchmark.copyIn"))),
             new JmhFigure(
                     "evict",
                     "ns",
@@ -96,10 +95,8 @@ public final class CoreSuite {
         for (String name : COUNTED) {
             if (run.wants(name)) {
                 run.progress().accept(name);
-                double[] bytes = {
-                    name.equals("bytes-chains") ? MetadataFootprint.chainBytes() : MetadataFootprint.leafBytes()
-                };
-                double[] lines = {MetadataFootprint.LINES_BYTES};
+                double[] bytes = {name.equals("bytes-chains") ? ResidentStore.chainBytes() : ResidentStore.leafBytes()};
+                double[] lines = {ResidentStore.LINES_BYTES};
                 figures.add(Figure.of(name, "B", bytes, "its two lines", lines));
             }
         }

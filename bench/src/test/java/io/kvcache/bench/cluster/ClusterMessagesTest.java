@@ -2,6 +2,7 @@ package io.kvcache.bench.cluster;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.bench.cluster.ClusterDemo.GroupChain;
 import io.kvcache.transport.cluster.ReplicaPolicy;
 import java.time.Duration;
 import java.util.List;

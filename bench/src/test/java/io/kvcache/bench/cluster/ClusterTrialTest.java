@@ -4,12 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.bench.cluster.ClusterReplay.Progress;
 import io.kvcache.bench.cluster.ClusterTrial.Run;
+import io.kvcache.bench.cluster.ClusterTrial.TrialScenario;
 import io.kvcache.core.contract.Repetitions;
 import io.kvcache.planner.replay.BlockCountingRule;
 import io.kvcache.planner.replay.PrefixForest;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceGenerator;
-import io.kvcache.planner.trace.Workload;
+import io.kvcache.planner.trace.TraceGenerator.Workload;
 import io.kvcache.transport.cluster.ReplicaPolicy;
 import java.time.Duration;
 import org.junit.jupiter.api.Tag;

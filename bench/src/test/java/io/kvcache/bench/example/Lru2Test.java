@@ -15,7 +15,7 @@ import io.kvcache.planner.replay.PolicyReplay;
 import io.kvcache.planner.replay.PrefixForest;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceGenerator;
-import io.kvcache.planner.trace.Workload;
+import io.kvcache.planner.trace.TraceGenerator.Workload;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

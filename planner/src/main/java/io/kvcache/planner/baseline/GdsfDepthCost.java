@@ -22,7 +22,7 @@ import java.util.function.IntPredicate;
 /// Source: Cherkasova: "Improving WWW proxies performance with greedy-dual-size-frequency caching policy", HP Labs
 /// 1998; cost in the manner of RAGCache (Jin et al., 2024). Deviation: leaf only, counts outlive an eviction, and
 /// the cost is a formula, not a profile.
-public final class GdsfDepthCost implements EvictionPolicy {
+final class GdsfDepthCost implements EvictionPolicy {
 
     /// The crossover of Llama-3-8B in blocks of 512 tokens.
     public static final double DEFAULT_CROSSOVER_BLOCKS = 60;

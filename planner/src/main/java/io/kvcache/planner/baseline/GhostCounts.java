@@ -6,7 +6,7 @@ package io.kvcache.planner.baseline;
 /// pile up. Every `put` takes the next seat of a ring. The table forgets the key that held this seat,
 /// unless a later `put` gave that key another seat. So it holds at most one key for each seat, and
 /// forgets keys in the order of their last `put`.
-public final class GhostCounts {
+final class GhostCounts {
 
     /// Above this the table would need more than 2^30 places, the most that an array of a power of two can
     /// have.

@@ -14,7 +14,7 @@ import java.util.function.IntPredicate;
 ///
 /// Source: the textbook rule, as in SGLang's `FIFOStrategy`. Deviation: a record with resident children is passed
 /// over and keeps its place.
-public final class LeafFifo implements EvictionPolicy {
+final class LeafFifo implements EvictionPolicy {
 
     private final PolicyState state;
     private final LeafHeap queue;

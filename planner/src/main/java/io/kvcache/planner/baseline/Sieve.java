@@ -14,7 +14,7 @@ import java.util.function.IntPredicate;
 /// Source: Zhang, Yang, Yue, Vigfusson, Rashmi: "SIEVE is simpler than LRU", NSDI 2024. Deviation: leaf only. A
 /// record that the hand finds to have children leaves the queue, and when it is a leaf again it returns just behind
 /// the hand, where an older record that was passed over would stand.
-public final class Sieve implements EvictionPolicy {
+final class Sieve implements EvictionPolicy {
 
     private static final byte VISITED = 1;
     private static final byte LINKED = 2;

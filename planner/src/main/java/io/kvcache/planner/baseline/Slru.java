@@ -16,7 +16,7 @@ import java.util.function.IntPredicate;
 ///
 /// Source: Karedla, Love, Wherry: "Caching strategies to improve disk system performance", IEEE Computer 1994.
 /// Deviation: leaf only, so what leaves the protected segment is its oldest leaf, and nothing when it has no leaf.
-public final class Slru implements EvictionPolicy {
+final class Slru implements EvictionPolicy {
 
     /// The protected segment's share of the resident records is one in this many.
     private static final int PROTECTED_SHARE = 5;

@@ -1,6 +1,7 @@
 package io.kvcache.planner.cli;
 
 import io.kvcache.planner.cli.PlanningOptions.FormatOption;
+import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.serving.EngineCalibration;
 import io.kvcache.planner.serving.EngineCalibrator;
 import io.kvcache.planner.serving.EngineCalibrator.Measurement;
@@ -80,7 +81,7 @@ final class CalibrateLabCommand implements Callable<Integer> {
         if (printer.isText()) {
             print(result, fits);
         } else {
-            printer.print(result.calibration());
+            printer.print(new ResultRow().putAll(result.calibration()).values());
         }
         if (!fits) {
             io.printError("half of the prompts are further than 15 % from the fit, so nothing is written: is the server"

@@ -3,9 +3,9 @@ package io.kvcache.planner.cli;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.planner.cli.PlanningOptions.FormatOption;
-import io.kvcache.planner.cli.PlanningRows.Row;
 import io.kvcache.planner.cli.RowPrinter.OutputFormat;
 import io.kvcache.planner.report.Column;
+import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.store.CaptureReplay;
 import io.kvcache.planner.trace.TraceDigest;
 import io.kvcache.planner.trace.TraceSource;
@@ -78,7 +78,7 @@ final class CaptureLabCommand implements Callable<Integer> {
         for (long size : bytes) {
             for (EvictionPolicyFactory policy : kinds) {
                 CaptureReplay.Result result = CaptureReplay.run(file, size, policy);
-                rows.add(new Row()
+                rows.add(new ResultRow()
                         .put("trace", source.name())
                         .put("policy", policy.commandName())
                         .put("hostBytes", size)

@@ -3,12 +3,12 @@ package io.kvcache.planner.cli;
 import io.kvcache.planner.cli.PlanningOptions.FormatOption;
 import io.kvcache.planner.cli.PlanningOptions.TraceListOption;
 import io.kvcache.planner.cli.PlanningOptions.TraceOption;
-import io.kvcache.planner.cli.PlanningRows.Row;
 import io.kvcache.planner.replay.BlockCountingRule;
 import io.kvcache.planner.replay.PrefixForest;
 import io.kvcache.planner.replay.ReplayCatalogue;
 import io.kvcache.planner.replay.SimulatedCache;
 import io.kvcache.planner.report.Column;
+import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.serving.EngineCalibration;
 import io.kvcache.planner.serving.HttpCompletionServer;
 import io.kvcache.planner.serving.PredictionCheck;
@@ -161,8 +161,8 @@ final class CheckLabCommand implements Callable<Integer> {
 
     /// One trace. `requests` are those that were answered, and hit ratios are tokens found over those of all
     /// prompts.
-    private Row row(Trace trace, EngineCalibration calibration, int capacity, PredictionCheck.Outcome outcome) {
-        return new Row()
+    private ResultRow row(Trace trace, EngineCalibration calibration, int capacity, PredictionCheck.Outcome outcome) {
+        return new ResultRow()
                 .put("trace", trace.name())
                 .put("server", calibration.server())
                 .put("model", calibration.model())

@@ -45,7 +45,8 @@ public final class CommandIo {
         return spec.commandLine().getParseResult().hasMatchedOption(option);
     }
 
-    /// Returns a hit ratio as every report shows it: `11.18 %`. Rows for programs have the share of one, in all digits.
+    /// Returns a hit ratio as every report shows it: `11.18 %`. Rows for programs have the share of one, in
+    /// all digits.
     public static String percent(double ratio) {
         return String.format(Locale.ROOT, "%.2f %%", 100 * ratio);
     }

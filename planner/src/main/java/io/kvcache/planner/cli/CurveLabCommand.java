@@ -3,13 +3,14 @@ package io.kvcache.planner.cli;
 import io.kvcache.planner.cli.PlanningOptions.FormatOption;
 import io.kvcache.planner.cli.PlanningOptions.HitCountingOptions;
 import io.kvcache.planner.cli.PlanningOptions.ModelOption;
+import io.kvcache.planner.cli.PlanningOptions.SeedsOption;
 import io.kvcache.planner.cli.PlanningOptions.TraceOption;
 import io.kvcache.planner.cli.RowPrinter.OutputFormat;
 import io.kvcache.planner.lab.HitRatioCurves;
-import io.kvcache.planner.lab.HitRatioCurves.CurveRow;
 import io.kvcache.planner.model.ModelProfile;
 import io.kvcache.planner.replay.BlockCountingRule;
 import io.kvcache.planner.report.Column;
+import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceDigest;
 import io.kvcache.planner.trace.TraceSource;
@@ -115,28 +116,25 @@ final class CurveLabCommand implements Callable<Integer> {
         return 0;
     }
 
-    private List<CurveRow> rows(HitRatioCurves laboratory, CurveOptions curveOptions) {
+    private List<ResultRow> rows(HitRatioCurves laboratory, CurveOptions curveOptions) {
         if (curveOptions.sampleShare == 1) {
             return laboratory.exact(curveOptions.shares);
         }
-        List<CurveRow> rows = laboratory.sampled(curveOptions.shares, curveOptions.sampleShare, seed);
-        if (rows.getFirst().sampledBlocks() == 0) {
+        List<ResultRow> rows = laboratory.sampled(curveOptions.shares, curveOptions.sampleShare, seed);
+        if (rows.getFirst().number("sampledBlocks") == 0) {
             throw PlanningOptions.invalidOption(
                     "--sample", sample, "more: it looks at none of the blocks, so nothing is known");
         }
         return rows;
     }
 
-    /// What all rows have in common.
-    private record CurveSettings(String model, int warmupRequests) {}
-
-    private static void show(List<CurveRow> rows, CurveOptions curveOptions, PlanningRows output) {
-        CurveRow first = rows.getFirst();
+    private static void show(List<ResultRow> rows, CurveOptions curveOptions, PlanningRows output) {
+        ResultRow first = rows.getFirst();
         output.head(
                 "%s: LRU, rule %s, %,d blocks looked at; bytes of %s",
-                first.trace(), first.rule(), first.sampledBlocks(), curveOptions.model.label());
-        CurveSettings settings = new CurveSettings(curveOptions.model.label(), curveOptions.warmup);
-        rows.forEach(row -> output.add(row, settings));
+                first.text("trace"), first.text("rule"), first.count("sampledBlocks"), curveOptions.model.label());
+        rows.forEach(row ->
+                output.add(row.put("model", curveOptions.model.label()).put("warmupRequests", curveOptions.warmup)));
     }
 
     private CurveOptions curveOptions() {

@@ -2,13 +2,12 @@ package io.kvcache.planner.cli;
 
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.planner.cli.PlanningRows.Row;
 import io.kvcache.planner.cli.ReplayOptions.ReplayDiskOption;
 import io.kvcache.planner.replay.HitCounter.HitTotals;
 import io.kvcache.planner.replay.PolicyReplay;
 import io.kvcache.planner.replay.PrefixForest;
 import io.kvcache.planner.report.Column;
-import io.kvcache.planner.store.ScratchDirectory;
+import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.store.TierReplay;
 import io.kvcache.planner.store.TierReplay.Settings;
 import io.kvcache.planner.store.TierReplay.TierReplayResult;
@@ -87,7 +86,7 @@ final class DiskReplayRunner {
 
     /// Returns whether every byte was right.
     private boolean replay(PrefixForest forest, Settings settings, int warmup) throws IOException {
-        ScratchDirectory.requireEmpty(disk.directory());
+        TierReplay.requireEmpty(disk.directory());
         String what = settings.admission().commandName() + " with " + settings.hostBlocks() + " blocks in host memory";
         TierReplayResult result;
         try {
@@ -98,7 +97,7 @@ final class DiskReplayRunner {
                     (request, _, _) ->
                             output.progress().update(what + ": request " + request + " of " + forest.requestCount()));
         } finally {
-            ScratchDirectory.deleteTier(disk.directory());
+            TierReplay.deleteTier(disk.directory());
         }
         output.progress().close();
         output.rows().add(row(forest, settings, result, warmup));
@@ -108,10 +107,10 @@ final class DiskReplayRunner {
 
     /// One policy with one rule of admission. Hit ratios are of blocks, but for `tokenHitRatio`; `regionShare` is
     /// that of one region of the disk's file.
-    private Row row(PrefixForest forest, Settings settings, TierReplayResult result, int warmup) {
+    private ResultRow row(PrefixForest forest, Settings settings, TierReplayResult result, int warmup) {
         HitTotals oneLru = new PolicyReplay(PolicyKind.LRU).run(forest, settings.diskBlocks(), warmup);
         DiskGeometry geometry = DiskGeometry.of(settings.disk().bytes());
-        return new Row()
+        return new ResultRow()
                 .put("trace", output.trace().name())
                 .put("rule", forest.rule().commandName())
                 .put("warmupRequests", warmup)

@@ -7,15 +7,16 @@ import io.kvcache.planner.cli.PlanningOptions.FormatOption;
 import io.kvcache.planner.cli.PlanningOptions.HitCountingOptions;
 import io.kvcache.planner.cli.PlanningOptions.HtmlReportOption;
 import io.kvcache.planner.cli.PlanningOptions.PolicyOptions;
+import io.kvcache.planner.cli.PlanningOptions.SeedsOption;
 import io.kvcache.planner.cli.PlanningOptions.TraceListOption;
 import io.kvcache.planner.cli.PlanningOptions.TraceOption;
 import io.kvcache.planner.cli.RowPrinter.OutputFormat;
-import io.kvcache.planner.lab.LabRow;
-import io.kvcache.planner.lab.ParameterSweep;
 import io.kvcache.planner.lab.PolicyComparison;
+import io.kvcache.planner.replay.ImportanceReplay;
 import io.kvcache.planner.replay.PolicyReplay;
 import io.kvcache.planner.replay.SimulatedCache;
 import io.kvcache.planner.report.LabHtmlReport;
+import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceDigest;
 import io.kvcache.planner.trace.TraceSource;
@@ -132,10 +133,11 @@ final class LabCommand implements Callable<Integer> {
         return trace;
     }
 
-    private void show(LabRow row, PlanningRows rows, ProgressLine progressLine) {
+    private void show(ResultRow row, PlanningRows rows, ProgressLine progressLine) {
         progressLine.close();
-        rows.add(row, new LabSettings(engine.title(), counted.warmup()));
-        progressLine.update("replaying " + row.trace() + " at " + row.blocks() + " blocks");
+        rows.add(row.put("engine", engine.title()).put("warmupRequests", counted.warmup()));
+        progressLine.update(
+                "replaying " + row.text("trace") + " at " + row.values().get("blocks") + " blocks");
     }
 
     private List<SimulatedCache> caches() {
@@ -154,7 +156,7 @@ final class LabCommand implements Callable<Integer> {
                 throw new IllegalArgumentException("--one-per-session restricts --look-ahead N, which is not given");
             }
             if (sensitivity) {
-                caches.addAll(ParameterSweep.variants(0));
+                caches.addAll(ImportanceReplay.variants(0));
             }
             counted.warmup();
             format.format();
@@ -167,12 +169,6 @@ final class LabCommand implements Callable<Integer> {
             return caches;
         });
     }
-
-    /// What all rows have in common.
-    ///
-    /// @param engine that the times are of
-    /// @param warmupRequests that were replayed and not counted
-    private record LabSettings(String engine, int warmupRequests) {}
 
     private static void head(PlanningRows rows, Trace trace) {
         Trace.Totals totals = trace.totals();

@@ -1,14 +1,14 @@
 package io.kvcache.planner.cli;
 
 import io.kvcache.planner.cli.PlanningOptions.TraceOption;
-import io.kvcache.planner.cli.PlanningRows.Row;
 import io.kvcache.planner.cli.RowPrinter.OutputFormat;
 import io.kvcache.planner.lab.PlacementSimulator;
 import io.kvcache.planner.lab.PlacementSimulator.JoinRow;
 import io.kvcache.planner.lab.PlacementSimulator.TraceRow;
 import io.kvcache.planner.replay.BlockCountingRule;
 import io.kvcache.planner.report.Column;
-import io.kvcache.planner.trace.AgentWorkload;
+import io.kvcache.planner.report.ResultRow;
+import io.kvcache.planner.trace.AgentTraceGenerator.AgentWorkload;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceDigest;
 import io.kvcache.planner.trace.TraceFinder;
@@ -97,7 +97,7 @@ public final class PlacementSimRunner {
             double pool = simulator.replay(1).hitRatio();
             for (int count : nodes) {
                 progressLine.update("replaying over " + count + " nodes");
-                Row row = row(read.name(), count, pool, simulator.replay(count), PlacementSimulator.join(count));
+                ResultRow row = row(read.name(), count, pool, simulator.replay(count), PlacementSimulator.join(count));
                 progressLine.update("");
                 rows.add(row);
             }
@@ -111,8 +111,8 @@ public final class PlacementSimRunner {
 
     /// Some number of nodes: what the trace finds there as the mean of three sets of names and in the worst set,
     /// what a join moves and what clients are sent.
-    private Row row(String trace, int count, double pool, TraceRow hits, JoinRow join) {
-        return new Row()
+    private ResultRow row(String trace, int count, double pool, TraceRow hits, JoinRow join) {
+        return new ResultRow()
                 .put("trace", trace)
                 .put("rule", BlockCountingRule.FULL_BLOCKS.commandName())
                 .put("policy", "lru")

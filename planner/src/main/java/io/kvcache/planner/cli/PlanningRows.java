@@ -1,6 +1,7 @@
 package io.kvcache.planner.cli;
 
 import io.kvcache.planner.report.Column;
+import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.trace.TraceSource;
 import io.kvcache.server.cli.ProgressLine;
 import io.kvcache.server.cli.Version;
@@ -57,26 +58,6 @@ final class PlanningRows {
             String statistic,
             String kvcacheVersion,
             @Nullable String traceSha256) {}
-
-    /// A row by the names of its fields, as programs have them.
-    static final class Row {
-
-        private final Map<String, @Nullable Object> values = new LinkedHashMap<>();
-
-        Row put(String field, @Nullable Object value) {
-            if (values.containsKey(field)) {
-                throw new IllegalArgumentException("two columns have the name " + field);
-            }
-            values.put(field, value);
-            return this;
-        }
-
-        /// Adds the components of records.
-        Row putAll(Record... records) {
-            Column.addFields(values, records);
-            return this;
-        }
-    }
 
     /// The interval that holds the mean of independent measurements with 95 %, by Student's t distribution.
     private record Interval(double mean, double halfWidth) {
@@ -154,13 +135,8 @@ final class PlanningRows {
     }
 
     /// Adds a row of the run.
-    void add(Record... parts) {
-        add(new Row().putAll(parts));
-    }
-
-    /// Adds a row of the run.
-    void add(Row row) {
-        Map<String, @Nullable Object> values = row.putAll(run).values;
+    void add(ResultRow row) {
+        Map<String, @Nullable Object> values = row.putAll(run).values();
         if (!printer.isText()) {
             printer.print(values);
         } else if (isText()) {

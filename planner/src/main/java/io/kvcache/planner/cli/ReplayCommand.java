@@ -4,8 +4,8 @@ import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.planner.cli.PlanningOptions.FormatOption;
 import io.kvcache.planner.cli.PlanningOptions.ModelOption;
 import io.kvcache.planner.cli.PlanningOptions.PolicyOptions;
+import io.kvcache.planner.cli.PlanningOptions.SeedsOption;
 import io.kvcache.planner.cli.PlanningOptions.TraceOption;
-import io.kvcache.planner.cli.PlanningRows.Row;
 import io.kvcache.planner.cli.ReplayOptions.ReplayCapacities;
 import io.kvcache.planner.cli.ReplayOptions.ReplayDiskOption;
 import io.kvcache.planner.model.ModelProfile;
@@ -14,6 +14,7 @@ import io.kvcache.planner.replay.PrefixForest;
 import io.kvcache.planner.replay.ReplayComparison;
 import io.kvcache.planner.replay.SimulatedCache;
 import io.kvcache.planner.report.Column;
+import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceDigest;
 import io.kvcache.planner.trace.TraceReader;
@@ -251,9 +252,9 @@ final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
     }
 
     /// One policy at one capacity. Bytes are those of so many blocks of the model's KV; null without a model.
-    private Row row(
+    private ResultRow row(
             Trace read, BlockCountingRule each, Optional<ModelProfile> profile, ReplayComparison.Outcome outcome) {
-        return new Row()
+        return new ResultRow()
                 .put("trace", read.name())
                 .put("rule", each.commandName())
                 .put("warmupRequests", warmup)

@@ -1,7 +1,6 @@
 package io.kvcache.planner.cli;
 
 import io.kvcache.planner.report.Column;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
@@ -34,13 +33,6 @@ final class RowPrinter {
     /// Returns whether the command prints a table for people, and gives this printer nothing.
     boolean isText() {
         return format == OutputFormat.TEXT;
-    }
-
-    /// Prints a row of records.
-    void print(Record... parts) {
-        Map<String, @Nullable Object> fields = new LinkedHashMap<>();
-        Column.addFields(fields, parts);
-        print(fields);
     }
 
     /// Prints a row of values by their names.

@@ -6,7 +6,6 @@ import io.kvcache.planner.cli.PlanningOptions.GpuOption;
 import io.kvcache.planner.cli.PlanningOptions.ModelOption;
 import io.kvcache.planner.cli.PlanningOptions.PriceOption;
 import io.kvcache.planner.cli.PlanningOptions.TraceOption;
-import io.kvcache.planner.cli.PlanningRows.Row;
 import io.kvcache.planner.lab.CapacityPlanner;
 import io.kvcache.planner.lab.CapacityPlanner.SizingResult;
 import io.kvcache.planner.lab.CapacityPlanner.SizingResult.FirstTokens;
@@ -14,6 +13,7 @@ import io.kvcache.planner.lab.CapacityPlanner.SizingResult.TierMoney;
 import io.kvcache.planner.lab.EngineHardware;
 import io.kvcache.planner.lab.RequestRouter.RoutingPolicy;
 import io.kvcache.planner.model.ModelProfile;
+import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceDigest;
 import io.kvcache.planner.trace.TraceSource;
@@ -122,7 +122,7 @@ final class SizeCommand implements Callable<Integer> {
                 new PlanningRows(io, new RowPrinter(io, format.format()), List.of(sizeOptions.source), List.of());
         rows.beginRun(sizeOptions.source, sha256);
         switch (format.format()) {
-            case JSON -> rows.add(answer);
+            case JSON -> rows.add(new ResultRow().putAll(answer));
             case CSV -> new SizingRows(answer).toRows().forEach(rows::add);
             case TEXT -> {
                 new SizingTextReport(out).print(answer, capacityPlanner.computeMillis());
@@ -291,8 +291,8 @@ final class SizeCommand implements Callable<Integer> {
         private record Capacity(long blocks, long bytes, double hitRatio) {}
 
         /// One whose target is out of reach has one row without a capacity.
-        List<Row> toRows() {
-            List<Row> rows = new ArrayList<>();
+        List<ResultRow> toRows() {
+            List<ResultRow> rows = new ArrayList<>();
             for (SizingResult.Row policy : answer.rows()) {
                 double found = policy.tiers().stream()
                         .mapToDouble(SizingResult.Tier::hitRatio)
@@ -315,7 +315,7 @@ final class SizeCommand implements Callable<Integer> {
 
         /// Two rows: what private caches find with the memory of the shared one, and what they need to find as
         /// much.
-        private List<Row> fleetRows(SizingResult.FleetRow fleet) {
+        private List<ResultRow> fleetRows(SizingResult.FleetRow fleet) {
             SizingResult.Row shared = answer.rows().getFirst();
             long blockBytes = shared.blocks() == 0 ? 0 : shared.bytes() / shared.blocks();
             long sameBlocks = (long) (shared.blocks() / fleet.instances()) * fleet.instances();
@@ -327,7 +327,7 @@ final class SizeCommand implements Callable<Integer> {
                     row("lru", fleet, "all", needed, null, null, null));
         }
 
-        private Row row(
+        private ResultRow row(
                 String policy,
                 SizingResult.@Nullable FleetRow fleet,
                 String tier,
@@ -335,7 +335,7 @@ final class SizeCommand implements Callable<Integer> {
                 @Nullable Double loadMillis,
                 @Nullable FirstTokens firstTokens,
                 @Nullable TierMoney money) {
-            return new Row()
+            return new ResultRow()
                     .put("trace", answer.trace())
                     .put("rule", "full-blocks")
                     .put("model", answer.model())

@@ -2,13 +2,14 @@ package io.kvcache.planner.cli;
 
 import io.kvcache.planner.cli.PlanningOptions.FormatOption;
 import io.kvcache.planner.cli.PlanningOptions.ModelOption;
+import io.kvcache.planner.cli.PlanningOptions.SeedsOption;
 import io.kvcache.planner.cli.PlanningOptions.TraceOption;
-import io.kvcache.planner.lab.StatePolicy;
 import io.kvcache.planner.lab.StateReplay;
-import io.kvcache.planner.lab.StateReplay.StateRow;
+import io.kvcache.planner.lab.StateReplay.StatePolicy;
 import io.kvcache.planner.model.ModelCatalogue;
 import io.kvcache.planner.model.ModelProfile;
 import io.kvcache.planner.report.Column;
+import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceDigest;
 import io.kvcache.planner.trace.TraceSource;
@@ -72,9 +73,6 @@ final class StateLabCommand implements Callable<Integer> {
     private static final List<Column> COLUMNS = List.of(
             Column.key("states", 26), Column.key("capacityBytes"), Column.percent("token hits", "tokenHitRatio"));
 
-    /// What all rows have in common.
-    private record StateLabSettings(String model, int blockTokens, long stateBytes) {}
-
     private record StateLabOptions(
             List<TraceSource> sources,
             ModelProfile model,
@@ -103,7 +101,6 @@ final class StateLabCommand implements Callable<Integer> {
     private void run(StateLabOptions options, Trace read, PlanningRows rows, ProgressLine progressLine) {
         StateReplay replay = new StateReplay(read, options.model.kvBytesPerToken(), options.stateBytes);
         io.check(() -> checked(options, read, replay));
-        StateLabSettings settings = new StateLabSettings(options.model.label(), read.blockTokens(), options.stateBytes);
         rows.head(
                 "%s: token hits of %s; a block of %d tokens takes %s, a state %s (as much as %,.0f tokens)",
                 read.name(),
@@ -114,11 +111,13 @@ final class StateLabCommand implements Callable<Integer> {
                 (double) options.stateBytes / options.model.kvBytesPerToken());
         for (StatePolicy policy : options.policies) {
             progressLine.update("replaying " + policy.name());
-            List<StateRow> found = options.capacities.stream()
+            List<ResultRow> found = options.capacities.stream()
                     .map(capacity -> replay.run(policy, capacity.bytes()))
                     .toList();
             progressLine.update("");
-            found.forEach(row -> rows.add(row, settings));
+            found.forEach(row -> rows.add(row.put("model", options.model.label())
+                    .put("blockTokens", read.blockTokens())
+                    .put("stateBytes", options.stateBytes)));
         }
     }
 

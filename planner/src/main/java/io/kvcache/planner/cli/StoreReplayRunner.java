@@ -2,12 +2,11 @@ package io.kvcache.planner.cli;
 
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.policy.EvictionPolicies;
-import io.kvcache.planner.cli.PlanningRows.Row;
 import io.kvcache.planner.replay.PolicyReplay;
 import io.kvcache.planner.replay.PrefixForest;
 import io.kvcache.planner.replay.SimulatedCache;
 import io.kvcache.planner.report.Column;
-import io.kvcache.planner.store.MemoryCopySpeed;
+import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.store.StoreReplay;
 import io.kvcache.planner.store.StoreReplay.StoreReplayResult;
 import io.kvcache.planner.store.TraceChains;
@@ -65,7 +64,7 @@ final class StoreReplayRunner {
     ///
     /// @return whether every byte was right and nothing leaked
     boolean run(PrefixForest forest, int warmup) {
-        double copy = MemoryCopySpeed.gigabytesPerSecond(blockBytes);
+        double copy = StoreReplay.copyGigabytesPerSecond(blockBytes);
         boolean correct = true;
         output.rows.head("%s: blocks of %s", output.trace.name(), new ByteSizeText(blockBytes));
         for (int blocks : choices.capacities().blocks(forest.blockTokens())) {
@@ -84,7 +83,7 @@ final class StoreReplayRunner {
         StoreReplayResult result = new StoreReplay(forest, settings)
                 .run(request -> output.progress.update(what + ": request " + request + " of " + forest.requestCount()));
         output.progress.close();
-        output.rows.add(new Row()
+        output.rows.add(new ResultRow()
                 .put("trace", output.trace.name())
                 .put("rule", forest.rule().commandName())
                 .put("warmupRequests", settings.warmup())

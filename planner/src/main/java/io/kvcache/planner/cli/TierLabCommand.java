@@ -6,15 +6,16 @@ import io.kvcache.planner.cli.PlanningOptions.FormatOption;
 import io.kvcache.planner.cli.PlanningOptions.HtmlReportOption;
 import io.kvcache.planner.cli.PlanningOptions.PolicyOptions;
 import io.kvcache.planner.cli.PlanningOptions.PriceOption;
+import io.kvcache.planner.cli.PlanningOptions.SeedsOption;
 import io.kvcache.planner.cli.PlanningOptions.TraceOption;
 import io.kvcache.planner.cli.RowPrinter.OutputFormat;
 import io.kvcache.planner.lab.EngineHardware;
 import io.kvcache.planner.lab.TierComparison;
 import io.kvcache.planner.lab.TierComparison.TierShares;
 import io.kvcache.planner.lab.TierPrices;
-import io.kvcache.planner.lab.TierRow;
 import io.kvcache.planner.replay.PolicyReplay;
 import io.kvcache.planner.replay.SimulatedCache;
+import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.report.TierHtmlReport;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceDigest;
@@ -194,7 +195,7 @@ final class TierLabCommand implements Callable<Integer> {
                 tierLabOptions.prices.ifPresent(
                         prices -> io.println("    a month: " + money(prices, row, tierLabOptions.hardware, read)));
                 page.addRow(row);
-                wrong.addAndGet(row.wrongBlocks());
+                wrong.addAndGet(row.count("wrongBlocks"));
                 progressLine.update("replaying " + policy.commandName());
             });
         }
@@ -247,18 +248,18 @@ final class TierLabCommand implements Callable<Integer> {
         errors.flush();
     }
 
-    private String money(TierPrices prices, TierRow row, EngineHardware hardware, Trace read) {
+    private String money(TierPrices prices, ResultRow row, EngineHardware hardware, Trace read) {
         long blockBytes = read.blockBytes(hardware.bytesPerToken());
         return prices.money(
-                        row.hostBlocks() * blockBytes,
-                        row.diskBlocks() * blockBytes,
-                        row.prefillSecondsSaved() * engine.gpus(),
+                        row.count("hostBlocks") * blockBytes,
+                        row.count("diskBlocks") * blockBytes,
+                        row.number("prefillSecondsSaved") * engine.gpus(),
                         read.spanMinutes())
                 .text();
     }
 
     private void rows(
-            TierLabOptions tierLabOptions, SimulatedCache policy, TierComparison laboratory, Consumer<TierRow> each)
+            TierLabOptions tierLabOptions, SimulatedCache policy, TierComparison laboratory, Consumer<ResultRow> each)
             throws IOException {
         TierShares shares = tierLabOptions.shares;
         if (policy instanceof PolicyReplay own) {
@@ -306,25 +307,20 @@ final class TierLabCommand implements Callable<Integer> {
                 .orElseThrow(() -> PlanningOptions.invalidOption("--admission", name, AdmissionKind.names()));
     }
 
-    /// What all rows of a trace have in common.
-    ///
-    /// @param engine that the times are of
-    /// @param requests of the trace that were replayed
-    private record TierLabSettings(String engine, int requests) {}
-
-    private void show(TierRow row, Trace read, PlanningRows output) {
+    private void show(ResultRow row, Trace read, PlanningRows output) {
         if (!headed) {
             headed = true;
             output.head(
                     "%s: host memory for %,d blocks (%.2f %% of the distinct ones), a disk for %,d (%.2f %%); %s",
-                    row.trace(),
-                    row.hostBlocks(),
-                    100 * row.hostShare(),
-                    row.diskBlocks(),
-                    100 * row.diskShare(),
+                    row.text("trace"),
+                    row.count("hostBlocks"),
+                    100 * row.number("hostShare"),
+                    row.count("diskBlocks"),
+                    100 * row.number("diskShare"),
                     engine.title());
         }
-        output.add(row, new TierLabSettings(engine.title(), read.requests().size()));
+        output.add(row.put("engine", engine.title())
+                .put("requests", read.requests().size()));
     }
 
     private static void explain(PlanningRows output) {

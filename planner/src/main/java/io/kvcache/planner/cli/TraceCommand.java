@@ -3,7 +3,6 @@ package io.kvcache.planner.cli;
 import io.kvcache.planner.log.LogImporter;
 import io.kvcache.planner.log.TokenizerLoader;
 import io.kvcache.planner.log.TokenizerLoader.LogTokenizer;
-import io.kvcache.planner.log.TraceWriter;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceReader.MalformedLine;
 import java.io.IOException;
@@ -100,7 +99,7 @@ final class TraceCommand implements Runnable {
                 reading.read(log);
             }
             LogImporter.ImportResult result = reading.finish(String.valueOf(out.getFileName()));
-            TraceWriter.write(result.trace(), out);
+            LogImporter.writeTrace(result.trace(), out);
             print(result);
             errors.flush();
             return 0;
@@ -116,7 +115,7 @@ final class TraceCommand implements Runnable {
 
         private MalformedLine.Handling handling() {
             return io.check(() -> {
-                if (blockTokens != Trace.BLOCK_TOKENS && blockTokens != TraceWriter.SMALL_BLOCK_TOKENS) {
+                if (blockTokens != Trace.BLOCK_TOKENS && blockTokens != LogImporter.SMALL_BLOCK_TOKENS) {
                     throw PlanningOptions.invalidOption("--block-tokens", String.valueOf(blockTokens), "512 or 16");
                 }
                 checkOut();

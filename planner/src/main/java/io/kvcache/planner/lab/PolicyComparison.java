@@ -6,6 +6,7 @@ import io.kvcache.planner.replay.HitCounter.ReplayListener;
 import io.kvcache.planner.replay.PrefixForest;
 import io.kvcache.planner.replay.ReplayComparison;
 import io.kvcache.planner.replay.SimulatedCache;
+import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.trace.Trace;
 import java.util.List;
 import java.util.function.Consumer;
@@ -34,12 +35,12 @@ public final class PolicyComparison {
     ///
     /// @param shares of the distinct blocks, above 0 to 1
     /// @param each told of every outcome
-    public void run(List<SimulatedCache> caches, List<Double> shares, Consumer<LabRow> each) {
+    public void run(List<SimulatedCache> caches, List<Double> shares, Consumer<ResultRow> each) {
         for (double share : shares) {
             for (SimulatedCache cache : caches) {
                 EngineReplay engineReplay = new EngineReplay(blocks(share));
                 ReplayComparison.Outcome outcome = comparison.run(cache, blocks(share), engineReplay);
-                each.accept(LabRow.of(trace.name(), forest.rule().commandName(), share, outcome, engineReplay.row()));
+                each.accept(engineReplay.row(share, outcome));
             }
         }
     }
@@ -79,8 +80,39 @@ public final class PolicyComparison {
             declined += blocks;
         }
 
-        LabRow.EngineStats row() {
-            return new LabRow.EngineStats(engineFeed.summary(), occupancy.mean(), put, declined);
+        /// - `share` and `blocks` are the capacity, of the trace's distinct blocks; hit ratios are of those
+        ///   looked up.
+        /// - `gapClosed` is the share of the way from LRU to the bound, Belady's rule with bypass; 0 when
+        ///   there is none.
+        /// - `prefillSecondsSaved` is what computing the hits would have taken, `loadSeconds` what moving
+        ///   them took.
+        /// - `occupancy` is the share of the capacity that was taken, the mean over the requests.
+        /// - `bytesRead` is of the model's KV, from the cache to devices; nothing of it is on disk here.
+        /// - `declinedShare` is of the blocks offered to the cache. `seconds` is how long the replay took.
+        ResultRow row(double share, ReplayComparison.Outcome outcome) {
+            EngineSimulator.Summary engine = engineFeed.summary();
+            return new ResultRow()
+                    .put("trace", trace.name())
+                    .put("rule", forest.rule().commandName())
+                    .put("policy", outcome.replay().commandName())
+                    .put("share", share)
+                    .put("blocks", outcome.blocks())
+                    .put("blockHitRatio", outcome.totals().blockHitRatio())
+                    .put("tokenHitRatio", outcome.totals().tokenHitRatio())
+                    .put("lruHitRatio", outcome.bounds().lru().blockHitRatio())
+                    .put("beladyBypassHitRatio", outcome.bounds().beladyBypass().blockHitRatio())
+                    .put("gapClosed", outcome.shareOfGap().orElse(0))
+                    .put("prefillSecondsSaved", engine.prefillSecondsSaved())
+                    .put("loadSeconds", engine.loadSeconds())
+                    .put("savedLessLoadingSeconds", engine.prefillSecondsSaved() - engine.loadSeconds())
+                    .put("ttftP50Seconds", engine.p50Seconds())
+                    .put("ttftP99Seconds", engine.p99Seconds())
+                    .put("occupancy", occupancy.mean())
+                    .put("bytesRead", engine.hostBytesRead())
+                    .put("blocksPut", put)
+                    .put("blocksDeclined", declined)
+                    .put("declinedShare", declined == 0 ? 0.0 : (double) declined / (put + declined))
+                    .put("seconds", outcome.seconds());
         }
     }
 

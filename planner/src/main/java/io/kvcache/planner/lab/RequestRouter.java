@@ -2,7 +2,6 @@ package io.kvcache.planner.lab;
 
 import io.kvcache.planner.replay.BlockCountingRule;
 import io.kvcache.planner.replay.PrefixForest;
-import io.kvcache.planner.replay.SessionInference;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceRequest;
 import java.util.ArrayList;
@@ -58,7 +57,7 @@ public final class RequestRouter {
     }
 
     private int[] bySession(long seed) {
-        long[] sessions = SessionInference.of(new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS));
+        long[] sessions = new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS).sessions();
         int[] places = new int[sessions.length];
         for (int i = 0; i < places.length; i++) {
             long mixed = ((seed * HASH_MULTIPLIER) ^ sessions[i]) * HASH_MULTIPLIER;

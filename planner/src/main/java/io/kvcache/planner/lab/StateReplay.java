@@ -1,14 +1,18 @@
 package io.kvcache.planner.lab;
 
-import io.kvcache.planner.lab.StatePolicy.StateCost;
+import io.kvcache.planner.lab.StateReplay.StatePolicy.StateCost;
 import io.kvcache.planner.replay.BlockCountingRule;
 import io.kvcache.planner.replay.PrefixForest;
+import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.trace.Trace;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
 
 /// Replays a trace for a model that has recurrent states beside KV, with one LRU memory for both.
 ///
@@ -34,20 +38,6 @@ public final class StateReplay {
         this.stateBytes = stateBytes;
     }
 
-    /// One policy at one capacity. The fields' names are what programs rely on.
-    ///
-    /// @param states the policy's name
-    /// @param tokenHitRatio of all prompt tokens, those behind which a prompt resumed
-    /// @param kvTokenHitRatio those whose KV was there, with a state or without
-    /// @param statesPut how often a state was kept anew
-    public record StateRow(
-            String trace,
-            String states,
-            long capacityBytes,
-            double tokenHitRatio,
-            double kvTokenHitRatio,
-            long statesPut) {}
-
     /// The smallest capacity that can hold anything: a block and a state.
     public long minCapacityBytes() {
         return blockBytes + stateBytes;
@@ -56,7 +46,9 @@ public final class StateReplay {
     /// Replays all requests.
     ///
     /// @param capacityBytes of blocks and states together, at least [#minCapacityBytes]
-    public StateRow run(StatePolicy policy, long capacityBytes) {
+    /// @return token hit ratios of all prompt tokens: those behind which a prompt resumed, and those whose KV
+    ///     was there, with a state or without; and how often a state was kept anew
+    public ResultRow run(StatePolicy policy, long capacityBytes) {
         LruMemory memory = new LruMemory(policy, capacityBytes);
         long prompts = 0;
         long resumed = 0;
@@ -69,13 +61,13 @@ public final class StateReplay {
             found += (long) foundBlocks * forest.blockTokens();
             resumed += (long) resumedBlocks * forest.blockTokens();
         }
-        return new StateRow(
-                trace.name(),
-                policy.name(),
-                capacityBytes,
-                (double) resumed / prompts,
-                (double) found / prompts,
-                memory.statesPut);
+        return new ResultRow()
+                .put("trace", trace.name())
+                .put("states", policy.name())
+                .put("capacityBytes", capacityBytes)
+                .put("tokenHitRatio", (double) resumed / prompts)
+                .put("kvTokenHitRatio", (double) found / prompts)
+                .put("statesPut", memory.statesPut);
     }
 
     /// Blocks under twice their node's number, states under one more; the least recently used first.
@@ -161,6 +153,86 @@ public final class StateReplay {
                 Long bytes = entries.remove(state);
                 usedBytes -= bytes == null ? 0 : bytes;
             }
+        }
+    }
+
+    /// Where a model's recurrent states are kept along a prompt.
+    ///
+    /// @param name as users write it: [#FORMS]
+    /// @param cost whether a state takes room of its own
+    /// @param ends at the last full block of a prompt
+    /// @param branches where the blocks that were found end, when no state was found there
+    /// @param everyTokens also at each multiple of so many tokens, 1 for each block; 0 for none
+    public record StatePolicy(String name, StateCost cost, boolean ends, boolean branches, int everyTokens) {
+
+        /// The names that [#named] takes.
+        public static final String FORMS = "bound, block, free, or ends, branches and every:TOKENS joined by +";
+
+        /// From the simplest to the bound of all.
+        public static final List<String> DEFAULTS = List.of(
+                "bound",
+                "block",
+                "every:2048",
+                "ends",
+                "ends+branches",
+                "ends+every:8192",
+                "ends+branches+every:8192",
+                "free");
+
+        private static final int MAX_TOKENS = 1 << 20;
+
+        /// What a state takes.
+        public enum StateCost {
+            /// Nothing, and each block has one: the bound of all others.
+            FREE,
+            /// It is part of each block, and is evicted with it.
+            PART_OF_BLOCK,
+            /// It is evicted before its block, or with it.
+            ITS_OWN
+        }
+
+        /// Returns the policy of a name; empty if it is none.
+        public static Optional<StatePolicy> named(String name) {
+            return switch (name) {
+                case "free" -> Optional.of(new StatePolicy(name, StateCost.FREE, false, false, 0));
+                case "bound" -> Optional.of(new StatePolicy(name, StateCost.PART_OF_BLOCK, false, false, 0));
+                case "block" -> Optional.of(new StatePolicy(name, StateCost.ITS_OWN, false, false, 1));
+                default -> joined(name);
+            };
+        }
+
+        private static Optional<StatePolicy> joined(String name) {
+            Set<String> parts = new HashSet<>();
+            int everyTokens = 0;
+            for (String part : name.split("\\+", -1)) {
+                boolean every = part.matches("every:[1-9]\\d{0,6}");
+                if (every) {
+                    everyTokens = Integer.parseInt(part.substring("every:".length()));
+                }
+                boolean known = every || part.equals("ends") || part.equals("branches");
+                if (!known || !parts.add(every ? "every" : part) || everyTokens > MAX_TOKENS) {
+                    return Optional.empty();
+                }
+            }
+            return Optional.of(new StatePolicy(
+                    name, StateCost.ITS_OWN, parts.contains("ends"), parts.contains("branches"), everyTokens));
+        }
+
+        /// Returns whether multiples of the tokens are ends of blocks.
+        public boolean fits(int blockTokens) {
+            return everyTokens <= 1 || everyTokens % blockTokens == 0;
+        }
+
+        /// Returns whether a state is kept behind a block.
+        ///
+        /// @param block of a prompt, from 0
+        /// @param storedBlocks of the prompt
+        /// @param foundBlocks leading blocks whose KV was found
+        boolean keeps(int block, int storedBlocks, int foundBlocks, int blockTokens) {
+            int everyBlocks = Math.max(1, everyTokens / blockTokens);
+            return (ends && block == storedBlocks - 1)
+                    || (branches && block == foundBlocks - 1)
+                    || (everyTokens > 0 && (block + 1) % everyBlocks == 0);
         }
     }
 }

@@ -2,16 +2,21 @@ package io.kvcache.planner.lab;
 
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicyFactory;
+import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.planner.lab.EngineSimulator.EngineFeed;
 import io.kvcache.planner.lab.PolicyComparison.Occupancy;
-import io.kvcache.planner.lab.TwoTierCacheModel.TierOptimalityGap;
+import io.kvcache.planner.lab.TierComparison.TwoTierCacheModel.TierOptimalityGap;
+import io.kvcache.planner.replay.BeladyReplay;
 import io.kvcache.planner.replay.BlockCountingRule;
+import io.kvcache.planner.replay.HitCounter;
+import io.kvcache.planner.replay.HitCounter.HitTotals;
+import io.kvcache.planner.replay.HitCounter.ReplayListener;
+import io.kvcache.planner.replay.PolicyReplay;
 import io.kvcache.planner.replay.PrefixForest;
 import io.kvcache.planner.replay.SimulatedCache;
-import io.kvcache.planner.store.DeviceLogSilencer;
-import io.kvcache.planner.store.ScratchDirectory;
+import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.store.TierReplay;
 import io.kvcache.planner.store.TierReplay.TierReplayResult;
 import io.kvcache.planner.trace.Trace;
@@ -81,13 +86,13 @@ public final class TierComparison {
     ///
     /// @throws IOException when it is not empty
     public void requireEmpty() throws IOException {
-        ScratchDirectory.requireEmpty(folder);
+        TierReplay.requireEmpty(folder);
     }
 
     /// Runs one policy with one rule of admission through the store.
     ///
     /// @throws IOException when the folder is not empty
-    public TierRow run(EvictionPolicyFactory policy, AdmissionKind admission, TierShares shares) throws IOException {
+    public ResultRow run(EvictionPolicyFactory policy, AdmissionKind admission, TierShares shares) throws IOException {
         TierCapacity capacity = capacity(shares);
         TierReplay.Settings settings = new TierReplay.Settings(
                 policy,
@@ -96,66 +101,95 @@ public final class TierComparison {
                 TierReplay.Settings.disk(folder, capacity.diskBlocks, capacity.blockBytes),
                 admission);
         EngineReplay engineReplay = new EngineReplay();
-        ScratchDirectory.requireEmpty(folder);
-        DeviceLogSilencer.silence();
+        TierReplay.requireEmpty(folder);
+        TierReplay.silenceTiers();
         try {
             return row(
                     settings,
                     TierReplay.run(forest, settings, TierReplay.RequestRange.of(forest, 0), engineReplay),
                     engineReplay);
         } finally {
-            ScratchDirectory.deleteTier(folder);
+            TierReplay.deleteTier(folder);
         }
     }
 
-    private TierRow row(TierReplay.Settings settings, TierReplayResult result, EngineReplay engineReplay) {
+    private ResultRow row(TierReplay.Settings settings, TierReplayResult result, EngineReplay engineReplay) {
         TierCapacity capacity = new TierCapacity(settings.hostBlocks(), settings.diskBlocks(), settings.blockBytes());
         TierReplayResult.DiskWrites diskWrites = result.written();
         double scale = (double) trace.blockBytes(hardware.bytesPerToken()) / settings.blockBytes();
-        return TierRow.of(
-                setting(
-                        "store",
-                        settings.policy().commandName(),
-                        settings.admission().commandName(),
-                        capacity),
-                new TierRow.Found(
-                        result.totals(),
-                        result.hostHits(),
-                        gap(capacity).closedShare(result.totals().blockHits()),
-                        engineReplay.host.mean(),
-                        engineReplay.disk.mean()),
-                engineReplay.engineFeed.summary(),
-                new TierRow.Written(
-                        Math.round(diskWrites.allBytes() * scale),
-                        diskWrites.blockBytes() / settings.blockBytes(),
-                        1 - diskWrites.savedShare(),
-                        diskWrites.bytesPerPutByte()),
-                new TierRow.Check(result.check().wrongBlocks(), result.seconds()));
+        Found found = new Found(
+                result.totals(),
+                result.hostHits(),
+                gap(capacity).closedShare(result.totals().blockHits()),
+                engineReplay.host.mean(),
+                engineReplay.disk.mean());
+        String policy = settings.policy().commandName();
+        return row("store", policy, settings.admission(), capacity, found, engineReplay.engineFeed.summary())
+                .put("diskBytesWritten", Math.round(diskWrites.allBytes() * scale))
+                .put("diskBlocksWritten", diskWrites.blockBytes() / settings.blockBytes())
+                .put("writtenOfPut", 1 - diskWrites.savedShare())
+                .put("diskBytesOfPut", diskWrites.bytesPerPutByte())
+                .put("wrongBlocks", result.check().wrongBlocks())
+                .put("seconds", result.seconds());
     }
 
     /// Runs a policy through the model of both tiers, an LRU disk below it.
-    public TierRow runModel(SimulatedCache policy, TierShares shares) {
+    public ResultRow runModel(SimulatedCache policy, TierShares shares) {
         long start = System.nanoTime();
         TierCapacity capacity = capacity(shares);
         EngineFeed engineFeed = new EngineFeed(trace, hardware, 0);
         TwoTierCacheModel.TierOutcome outcome = new TwoTierCacheModel(forest, capacity.hostBlocks, capacity.diskBlocks)
                 .run(policy, gap(capacity), engineFeed);
         double ofPut = outcome.put() == 0 ? 0 : (double) outcome.written() / outcome.put();
-        return TierRow.of(
-                setting("model", policy.commandName(), AdmissionKind.ALWAYS.commandName(), capacity),
-                outcome.found(),
-                engineFeed.summary(),
-                new TierRow.Written(
-                        outcome.written() * trace.blockBytes(hardware.bytesPerToken()),
-                        outcome.written(),
-                        ofPut,
-                        ofPut),
-                new TierRow.Check(0, (System.nanoTime() - start) / 1e9));
+        AdmissionKind all = AdmissionKind.ALWAYS;
+        return row("model", policy.commandName(), all, capacity, outcome.found(), engineFeed.summary())
+                .put("diskBytesWritten", outcome.written() * trace.blockBytes(hardware.bytesPerToken()))
+                .put("diskBlocksWritten", outcome.written())
+                .put("writtenOfPut", ofPut)
+                .put("diskBytesOfPut", ofPut)
+                .put("wrongBlocks", 0)
+                .put("seconds", (System.nanoTime() - start) / 1e9);
     }
 
-    private TierRow.Setting setting(String run, String policy, String admission, TierCapacity capacity) {
-        return new TierRow.Setting(
-                trace.name(), run, policy, admission, capacity.hostBlocks, capacity.diskBlocks, forest.nodeCount());
+    /// One policy over host memory and a disk, without what was written.
+    ///
+    /// - `run` is `store` where the store itself was driven, with real blocks and a real disk, and `model`
+    ///   where caches without blocks stood in for both tiers; a model writes all that is put, without tables.
+    /// - Hit ratios are of the blocks looked up, in both tiers; `gapClosed` is the share of the way from LRU
+    ///   over LRU to Belady with room for both tiers' blocks.
+    /// - `hostBytesRead` is of the model's KV, without what came from disk. `writtenOfPut` is of the blocks
+    ///   put, which a write-through store would all write; `diskBytesOfPut` counts all bytes that the disk
+    ///   was given.
+    private ResultRow row(
+            String run,
+            String policy,
+            AdmissionKind admission,
+            TierCapacity capacity,
+            Found found,
+            EngineSimulator.Summary engine) {
+        long accesses = found.totals.blockAccesses();
+        return new ResultRow()
+                .put("trace", trace.name())
+                .put("run", run)
+                .put("policy", policy)
+                .put("admission", admission.commandName())
+                .put("hostBlocks", capacity.hostBlocks)
+                .put("hostShare", (double) capacity.hostBlocks / forest.nodeCount())
+                .put("diskBlocks", capacity.diskBlocks)
+                .put("diskShare", (double) capacity.diskBlocks / forest.nodeCount())
+                .put("blockHitRatio", found.totals.blockHitRatio())
+                .put("tokenHitRatio", found.totals.tokenHitRatio())
+                .put("hostHitRatio", accesses == 0 ? 0.0 : (double) found.hostHits / accesses)
+                .put("gapClosed", found.gapClosed)
+                .put("prefillSecondsSaved", engine.prefillSecondsSaved())
+                .put("loadSeconds", engine.loadSeconds())
+                .put("savedLessLoadingSeconds", engine.prefillSecondsSaved() - engine.loadSeconds())
+                .put("ttftP50Seconds", engine.p50Seconds())
+                .put("ttftP99Seconds", engine.p99Seconds())
+                .put("hostOccupancy", found.hostOccupancy)
+                .put("diskOccupancy", found.diskOccupancy)
+                .put("hostBytesRead", engine.hostBytesRead())
+                .put("diskBytesRead", engine.diskBytesRead());
     }
 
     private TierOptimalityGap gap(TierCapacity capacity) {
@@ -198,4 +232,123 @@ public final class TierComparison {
             disk.add(liveUsage.bytes(), liveUsage.limitBytes());
         }
     }
+
+    /// Host memory and a disk as two caches that know no blocks: one of any policy over one of LRU.
+    ///
+    /// For policies that the store does not have. Whatever is put or used is in the disk's order too,
+    /// so the disk writes all that it does not hold, and what leaves host memory is on disk for as long
+    /// as LRU keeps it. A request finds the longer of the prefixes that the tiers have: what one has
+    /// behind a gap of the other does not count, so a cache that keeps blocks without those before them
+    /// may find a little more than is said here. What comes from disk enters host memory as if it had
+    /// been computed. Tables, reclaiming, failures and limits of writing are left out.
+    ///
+    /// Belady's rule has no LRU below it but itself, with room for both tiers' blocks: it is the bound,
+    /// and what it writes is all that it keeps.
+    static final class TwoTierCacheModel {
+
+        private final PrefixForest forest;
+        private final int hostBlocks;
+        private final int diskBlocks;
+
+        TwoTierCacheModel(PrefixForest forest, int hostBlocks, int diskBlocks) {
+            this.forest = forest;
+            this.hostBlocks = hostBlocks;
+            this.diskBlocks = diskBlocks;
+        }
+
+        /// The result of both tiers.
+        ///
+        /// @param put blocks that no tier had
+        /// @param written blocks that the disk did not hold when they were used
+        record TierOutcome(Found found, long put, long written) {}
+
+        /// Runs both, and serves what was found.
+        TierOutcome run(SimulatedCache policy, TierOptimalityGap gap, EngineFeed engineFeed) {
+            boolean bound = policy instanceof BeladyReplay;
+            int below = bound ? TierOptimalityGap.combinedBlocks(forest, hostBlocks, diskBlocks) : diskBlocks;
+            TierPass host = pass(policy, hostBlocks);
+            TierPass disk = pass(bound ? policy : new PolicyReplay(PolicyKind.LRU), below);
+            HitCounter all = new HitCounter(forest, 0);
+            HitCounter inHost = new HitCounter(forest, 0);
+            long put = 0;
+            for (int request = 0; request < forest.requestCount(); request++) {
+                int found = Math.max(host.found[request], disk.found[request]);
+                all.onRequest(request, found);
+                inHost.onRequest(request, host.found[request]);
+                put += forest.storedBlocks(request) - found;
+                engineFeed.serve(request, host.found[request], found);
+            }
+            long hits = all.totals().blockHits();
+            return new TierOutcome(
+                    new Found(
+                            all.totals(),
+                            inHost.totals().blockHits(),
+                            gap.closedShare(hits),
+                            host.occupancy.mean(),
+                            disk.occupancy.mean()),
+                    put,
+                    disk.put);
+        }
+
+        private TierPass pass(SimulatedCache policy, int blocks) {
+            TierPass pass = new TierPass(forest.requestCount(), blocks);
+            policy.run(forest, blocks, new HitCounter(forest, 0, pass));
+            return pass;
+        }
+
+        /// One tier, request by request.
+        private static final class TierPass implements ReplayListener {
+
+            private final int[] found;
+            private final int blocks;
+            private final Occupancy occupancy = new Occupancy();
+            private long put;
+
+            TierPass(int requests, int blocks) {
+                found = new int[requests];
+                this.blocks = blocks;
+            }
+
+            @Override
+            public void onFound(int request, int hits) {
+                found[request] = hits;
+            }
+
+            @Override
+            public void onServed(int request, int added, int held) {
+                put += added;
+                occupancy.add(held, blocks);
+            }
+        }
+
+        /// How far there is to go over two tiers: from LRU in both, whose hits are those of the larger, to
+        /// Belady's rule with bypass in one cache of both sizes together, which no two tiers exceed.
+        ///
+        /// @param lruHits blocks
+        /// @param maxHits blocks
+        record TierOptimalityGap(long lruHits, long maxHits) {
+
+            static TierOptimalityGap of(PrefixForest forest, int hostBlocks, int diskBlocks) {
+                int larger = Math.max(hostBlocks, diskBlocks);
+                return new TierOptimalityGap(
+                        new PolicyReplay(PolicyKind.LRU).run(forest, larger, 0).blockHits(),
+                        new BeladyReplay(true)
+                                .run(forest, combinedBlocks(forest, hostBlocks, diskBlocks), 0)
+                                .blockHits());
+            }
+
+            /// Room for the blocks of both, at most for all that there are.
+            static int combinedBlocks(PrefixForest forest, int hostBlocks, int diskBlocks) {
+                return Math.clamp((long) hostBlocks + diskBlocks, 1, Math.max(1, forest.nodeCount()));
+            }
+
+            /// The share that so many hits close; 0 where there is nothing to gain.
+            double closedShare(long hits) {
+                return maxHits <= lruHits ? 0 : (double) (hits - lruHits) / (maxHits - lruHits);
+            }
+        }
+    }
+
+    /// The hits of a run, and how full the tiers were, the mean over the requests.
+    record Found(HitTotals totals, long hostHits, double gapClosed, double hostOccupancy, double diskOccupancy) {}
 }

@@ -6,8 +6,8 @@ import java.nio.file.Path;
 import java.util.Optional;
 import java.util.ServiceLoader;
 
-/// Loads the tokenizers of models: a service, as the planner has no inference engine. `kvcache-engines-cli` provides it
-/// by
+/// Loads the tokenizers of models: a service, as the planner has no inference engine. `kvcache-engines-cli`
+/// provides it by
 /// Jlama.
 ///
 /// A provider is a public class with a public constructor without parameters, named in

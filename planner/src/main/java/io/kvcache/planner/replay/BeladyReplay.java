@@ -23,11 +23,6 @@ public record BeladyReplay(boolean bypass) implements SimulatedCache {
     }
 
     @Override
-    public String title() {
-        return bypass ? "Belady with bypass (bound)" : "Belady (bound)";
-    }
-
-    @Override
     public HitTotals run(PrefixForest forest, int blocks, HitCounter counter) {
         return new BeladyPass(forest, blocks, counter, bypass).replay();
     }

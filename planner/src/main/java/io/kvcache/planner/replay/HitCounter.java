@@ -46,7 +46,7 @@ public final class HitCounter {
     ///
     /// @param put blocks that were put for it
     /// @param held blocks that the cache holds now
-    void onServed(int request, int put, int held) {
+    public void onServed(int request, int put, int held) {
         watcher.onServed(request, put, held);
     }
 

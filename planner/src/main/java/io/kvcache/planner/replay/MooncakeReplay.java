@@ -29,11 +29,6 @@ public record MooncakeReplay() implements SimulatedCache {
     }
 
     @Override
-    public String title() {
-        return "Mooncake: oldest lease, batches of 5 % (not leaf-closed)";
-    }
-
-    @Override
     public HitTotals run(PrefixForest forest, int blocks, HitCounter counter) {
         return new LeaseStore(forest, blocks).replay(counter);
     }

@@ -34,13 +34,6 @@ public record PolicyReplay(EvictionPolicyFactory kind, int lookAhead, boolean on
     }
 
     @Override
-    public String title() {
-        return kind.title()
-                + (lookAhead > 0 ? ", the next " + lookAhead + " requests known" : "")
-                + (onePerSession ? ", one of each session" : "");
-    }
-
-    @Override
     public HitTotals run(PrefixForest forest, int blocks, HitCounter counter) {
         ForestRecords records = new ForestRecords(forest);
         PolicyState state = new PolicyState(records.capacity(), ghosts(kind, records.capacity(), blocks));
@@ -71,7 +64,7 @@ public record PolicyReplay(EvictionPolicyFactory kind, int lookAhead, boolean on
         /// Where a client waits for its answer before it goes on, a queue ends before the first request whose session
         /// has another that is not served yet: had one behind that one come, it would be served earlier.
         static LookAhead onePerSession(PrefixForest forest, int requests) {
-            long[] sessions = SessionInference.of(forest);
+            long[] sessions = forest.sessions();
             int[] previous = new int[sessions.length];
             Map<Long, Integer> last = new HashMap<>();
             for (int request = 0; request < sessions.length; request++) {

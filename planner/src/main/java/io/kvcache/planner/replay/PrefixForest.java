@@ -192,4 +192,40 @@ public final class PrefixForest {
             }
         }
     }
+
+    /// Returns the number of each request's session.
+    ///
+    /// A trace that names sessions decides. Otherwise a request continues a session if it is a prompt of that
+    /// session and something more: the full blocks that it shares with earlier requests end where that prompt
+    /// ended, with a block that was new then. All others begin a session, those with a shared system prompt
+    /// too.
+    public long[] sessions() {
+        long[] named = namedSessions();
+        return Arrays.stream(named).noneMatch(session -> session == TraceRequest.NO_SESSION)
+                ? named
+                : inferredSessions();
+    }
+
+    /// Returns the numbers that the blocks alone say.
+    public long[] inferredSessions() {
+        long[] endOf = new long[nodeCount()];
+        Arrays.fill(endOf, TraceRequest.NO_SESSION);
+        boolean[] seen = new boolean[nodeCount()];
+        long[] sessions = new long[requestCount()];
+        for (int request = 0; request < sessions.length; request++) {
+            int known = 0;
+            while (known < storedBlocks(request) && seen[node(request, known)]) {
+                known++;
+            }
+            long before = known == 0 ? TraceRequest.NO_SESSION : endOf[node(request, known - 1)];
+            sessions[request] = before == TraceRequest.NO_SESSION ? request : before;
+            for (int i = known; i < storedBlocks(request); i++) {
+                seen[node(request, i)] = true;
+            }
+            if (known < storedBlocks(request)) {
+                endOf[node(request, storedBlocks(request) - 1)] = sessions[request];
+            }
+        }
+        return sessions;
+    }
 }

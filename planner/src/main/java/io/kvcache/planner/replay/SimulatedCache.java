@@ -8,9 +8,6 @@ public interface SimulatedCache {
     /// Name on command lines and in output.
     String commandName();
 
-    /// Name for people.
-    String title();
-
     /// Replays a whole trace from an empty cache.
     ///
     /// @param blocks capacity in blocks, at least 1

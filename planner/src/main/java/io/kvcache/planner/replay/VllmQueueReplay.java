@@ -14,16 +14,11 @@ import java.util.Arrays;
 /// refuses, is cached as far as it fits, as by the other policies here.
 ///
 /// Source: vLLM, design document "Automatic prefix caching" of its version 1.
-public record VllmQueueReplay() implements SimulatedCache {
+record VllmQueueReplay() implements SimulatedCache {
 
     @Override
     public String commandName() {
         return "vllm-queue";
-    }
-
-    @Override
-    public String title() {
-        return "vLLM's queue of free blocks";
     }
 
     @Override

@@ -1,9 +1,7 @@
 package io.kvcache.planner.report;
 
 import io.kvcache.server.cli.ByteSizeText;
-import java.lang.reflect.RecordComponent;
 import java.util.Locale;
-import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /// A column of a table of rows, on a terminal or in a page: a field of the rows and how people see it.
@@ -106,26 +104,5 @@ public record Column(String head, String field, Format format, int width) {
     /// Returns a mean with half of its interval.
     public String text(double mean, double halfWidth) {
         return format.number(mean) + " ± " + format.number(halfWidth) + format.unit;
-    }
-
-    /// Adds the components of records behind other fields.
-    public static void addFields(Map<String, @Nullable Object> fields, Record... records) {
-        for (Record part : records) {
-            for (RecordComponent component : part.getClass().getRecordComponents()) {
-                if (fields.containsKey(component.getName())) {
-                    throw new IllegalArgumentException("two columns have the name " + component.getName());
-                }
-                fields.put(component.getName(), value(part, component));
-            }
-        }
-    }
-
-    private static @Nullable Object value(Record part, RecordComponent component) {
-        try {
-            component.getAccessor().setAccessible(true); // records of commands are not public
-            return component.getAccessor().invoke(part);
-        } catch (ReflectiveOperationException failed) {
-            throw new IllegalStateException("cannot read " + component, failed);
-        }
     }
 }

@@ -7,8 +7,10 @@ import java.io.StringReader;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Instant;
+import java.time.ZoneOffset;
+import java.time.format.DateTimeFormatter;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -234,13 +236,12 @@ public final class HtmlReport {
     public record HtmlTable(String caption, List<String> heads, List<List<Cell>> rows) {
 
         /// Rows as a terminal shows them.
-        static HtmlTable of(String caption, List<Column> columns, List<? extends Record> rows) {
+        static HtmlTable of(String caption, List<Column> columns, List<ResultRow> rows) {
             List<List<Cell>> lines = new ArrayList<>();
-            for (Record row : rows) {
-                Map<String, @Nullable Object> fields = new LinkedHashMap<>();
-                Column.addFields(fields, row);
+            for (ResultRow row : rows) {
                 lines.add(columns.stream()
-                        .map(column -> new Cell(column.text(fields.get(column.field())), !column.isKey(), 0, false))
+                        .map(column ->
+                                new Cell(column.text(row.values().get(column.field())), !column.isKey(), 0, false))
                         .toList());
             }
             return new HtmlTable(caption, columns.stream().map(Column::head).toList(), lines);
@@ -264,5 +265,70 @@ public final class HtmlReport {
                 return new Cell(text, true, 0, false);
             }
         }
+    }
+
+    /// What a report was made by.
+    ///
+    /// @param command as it was typed
+    /// @param version of this build
+    /// @param commit of the sources, empty when it is not known
+    public record ReportOrigin(String command, String version, String commit, Instant time) {
+
+        private static final DateTimeFormatter TIME = DateTimeFormatter.ofPattern("yyyy-MM-dd HH:mm 'UTC'", Locale.ROOT)
+                .withZone(ZoneOffset.UTC);
+
+        /// The line below a report's title.
+        String text() {
+            return "Made by " + command + " with KVCache " + version + ", commit "
+                    + (commit.isEmpty() ? "unknown" : commit) + ", on " + TIME.format(time);
+        }
+    }
+
+    /// A chart, as `report.js` draws it.
+    ///
+    /// @param title above it, and what a screen reader says of it
+    /// @param note what to know when reading it; may be empty
+    /// @param form lines over a logarithmic axis, or lying bars
+    /// @param axis what the values are
+    /// @param labels of the places that have values: of the ticks below lines, of the rows of bars
+    /// @param at where those places lie on a logarithmic axis; empty for bars
+    public record Chart(
+            String title,
+            String note,
+            ChartType form,
+            Axis axis,
+            List<String> labels,
+            List<Double> at,
+            List<Series> series) {
+
+        /// How it looks.
+        public enum ChartType {
+            LINES,
+            BARS,
+            /// Bars of several series, one behind the end of the other.
+            STACKED_BARS
+        }
+
+        /// The axis of the values.
+        ///
+        /// @param title with the unit
+        /// @param percent whether values are shares of one, which are shown in percent
+        /// @param least what lies below is cut off; null for nothing
+        public record Axis(
+                String title, boolean percent, @Nullable Double least) {}
+
+        /// The role of a series, which selects its colour and weight.
+        public enum SeriesRole {
+            /// The reference for the others.
+            BASELINE,
+            /// The upper bound.
+            BOUND,
+            /// The subject of the chart.
+            SUBJECT,
+            OTHER
+        }
+
+        /// Values by place; null where there is none.
+        public record Series(String name, SeriesRole role, List<@Nullable Double> values) {}
     }
 }

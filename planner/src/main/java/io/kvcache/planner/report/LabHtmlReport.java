@@ -1,10 +1,11 @@
 package io.kvcache.planner.report;
 
-import io.kvcache.planner.lab.LabRow;
-import io.kvcache.planner.report.Chart.Series;
-import io.kvcache.planner.report.Chart.SeriesRole;
+import io.kvcache.planner.report.HtmlReport.Chart;
+import io.kvcache.planner.report.HtmlReport.Chart.Series;
+import io.kvcache.planner.report.HtmlReport.Chart.SeriesRole;
 import io.kvcache.planner.report.HtmlReport.HtmlTable;
 import io.kvcache.planner.report.HtmlReport.HtmlTable.Cell;
+import io.kvcache.planner.report.HtmlReport.ReportOrigin;
 import io.kvcache.planner.trace.Trace;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -12,7 +13,6 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeSet;
-import java.util.function.ToDoubleFunction;
 import java.util.stream.Collectors;
 import java.util.stream.DoubleStream;
 import org.jspecify.annotations.Nullable;
@@ -45,7 +45,7 @@ public final class LabHtmlReport {
 
     private final Map<String, TraceRows> rowsByTrace = new LinkedHashMap<>();
 
-    private record TraceRows(Trace.Totals totals, String sha256, boolean hasTimestamps, List<LabRow> rows) {}
+    private record TraceRows(Trace.Totals totals, String sha256, boolean hasTimestamps, List<ResultRow> rows) {}
 
     /// The rows that follow are of this trace.
     ///
@@ -55,10 +55,10 @@ public final class LabHtmlReport {
     }
 
     /// One cache at one capacity, of a trace that was begun.
-    public void addRow(LabRow row) {
-        TraceRows traceRows = rowsByTrace.get(row.trace());
+    public void addRow(ResultRow row) {
+        TraceRows traceRows = rowsByTrace.get(row.text("trace"));
         if (traceRows == null) {
-            throw new IllegalArgumentException("rows of " + row.trace() + ", which was not begun");
+            throw new IllegalArgumentException("rows of " + row.text("trace") + ", which was not begun");
         }
         traceRows.rows.add(row);
     }
@@ -73,18 +73,19 @@ public final class LabHtmlReport {
     /// The section of one trace.
     private static final class Section {
 
-        private final List<LabRow> rows;
+        private final List<ResultRow> rows;
         private final List<Double> shares;
-        private final Map<String, Map<Double, LabRow>> policies;
+        private final Map<String, Map<Double, ResultRow>> policies;
 
-        Section(List<LabRow> rows) {
+        Section(List<ResultRow> rows) {
             this.rows = rows;
-            shares = List.copyOf(rows.stream().map(LabRow::share).collect(Collectors.toCollection(TreeSet::new)));
+            shares = List.copyOf(
+                    rows.stream().map(row -> row.number("share")).collect(Collectors.toCollection(TreeSet::new)));
             policies = rows.stream()
                     .collect(Collectors.groupingBy(
-                            LabRow::policy,
+                            row -> row.text("policy"),
                             LinkedHashMap::new,
-                            Collectors.toMap(LabRow::share, row -> row, (_, last) -> last)));
+                            Collectors.toMap(row -> row.number("share"), row -> row, (_, last) -> last)));
         }
 
         void write(HtmlReport htmlReport, String trace, TraceRows traceRows) {
@@ -98,13 +99,13 @@ public final class LabHtmlReport {
                             totals.requests(),
                             totals.blockAccesses(),
                             totals.distinctBlocks(),
-                            rows.isEmpty() ? "" : "; rule " + rows.getFirst().rule(),
+                            rows.isEmpty() ? "" : "; rule " + rows.getFirst().text("rule"),
                             traceRows.sha256));
             htmlReport.addCharts(List.of(hits(), gap()));
             String note = traceRows.hasTimestamps ? "" : "the trace has no times, so these are of one queue";
             htmlReport.addCharts(List.of(
-                    firstToken("Time to the first token, median", note, LabRow::ttftP50Seconds),
-                    firstToken("Time to the first token, 99th percentile", note, LabRow::ttftP99Seconds)));
+                    firstToken("Time to the first token, median", note, "ttftP50Seconds"),
+                    firstToken("Time to the first token, 99th percentile", note, "ttftP99Seconds")));
             LabTables tables = new LabTables(rows, shares);
             htmlReport.addTable(tables.gapTable());
             htmlReport.addTable(tables.hitTable());
@@ -115,14 +116,14 @@ public final class LabHtmlReport {
             List<Series> series = new ArrayList<>();
             series.add(new Series(BOUND, SeriesRole.BOUND, over(this::bound)));
             series.add(new Series(BASELINE, SeriesRole.BASELINE, over(this::baseline)));
-            others(series, LabRow::blockHitRatio);
+            others(series, "blockHitRatio");
             return figure("Block hit ratio by capacity", "", new Chart.Axis("blocks found", true, 0.0), series);
         }
 
         private Chart gap() {
             List<Series> series = new ArrayList<>();
             series.add(new Series(BASELINE, SeriesRole.BASELINE, over(_ -> 0.0)));
-            others(series, LabRow::gapClosed);
+            others(series, "gapClosed");
             return figure(
                     "Share of the gap closed",
                     "0 is LRU, 100 is Belady's rule with bypass; what is below −60 is in the table only",
@@ -130,7 +131,7 @@ public final class LabHtmlReport {
                     series);
         }
 
-        private Chart firstToken(String title, String note, ToDoubleFunction<LabRow> seconds) {
+        private Chart firstToken(String title, String note, String seconds) {
             List<Series> series = new ArrayList<>();
             policies.keySet().forEach(policy -> series.add(series(policy, seconds)));
             return figure(title, note, new Chart.Axis("seconds", false, 0.0), series);
@@ -142,17 +143,17 @@ public final class LabHtmlReport {
             return new Chart(title, note, Chart.ChartType.LINES, axis, labels, at, series);
         }
 
-        private void others(List<Series> series, ToDoubleFunction<LabRow> value) {
+        private void others(List<Series> series, String value) {
             policies.keySet().stream()
                     .filter(policy -> !policy.equals(BASELINE) && !policy.equals(BOUND))
                     .forEach(policy -> series.add(series(policy, value)));
         }
 
-        private Series series(String policy, ToDoubleFunction<LabRow> value) {
-            Map<Double, LabRow> byShare = policies.getOrDefault(policy, Map.of());
+        private Series series(String policy, String value) {
+            Map<Double, ResultRow> byShare = policies.getOrDefault(policy, Map.of());
             List<@Nullable Double> values = over(share -> {
-                LabRow row = byShare.get(share);
-                return row == null ? null : finite(value.applyAsDouble(row));
+                ResultRow row = byShare.get(share);
+                return row == null ? null : finite(row.number(value));
             });
             return new Series(policy, role(policy), values);
         }
@@ -180,15 +181,18 @@ public final class LabHtmlReport {
         }
 
         private @Nullable Double bound(double share) {
-            return finite(any(share).beladyBypassHitRatio());
+            return finite(any(share).number("beladyBypassHitRatio"));
         }
 
         private @Nullable Double baseline(double share) {
-            return finite(any(share).lruHitRatio());
+            return finite(any(share).number("lruHitRatio"));
         }
 
-        private LabRow any(double share) {
-            return rows.stream().filter(row -> row.share() == share).findFirst().orElseThrow();
+        private ResultRow any(double share) {
+            return rows.stream()
+                    .filter(row -> row.number("share") == share)
+                    .findFirst()
+                    .orElseThrow();
         }
 
         private static @Nullable Double finite(double value) {
@@ -199,16 +203,16 @@ public final class LabHtmlReport {
     /// The tables of one trace: a line a policy and a column a capacity, and all rows as they came.
     ///
     /// @param shares of the distinct blocks that fit, ascending
-    private record LabTables(List<LabRow> rows, List<Double> shares) {
+    private record LabTables(List<ResultRow> rows, List<Double> shares) {
 
         /// The share of the gap closed; the colour goes from LRU to Belady.
         HtmlTable gapTable() {
-            return pivot("Share of the gap from LRU to Belady closed, in percent", "%.0f", LabRow::gapClosed, false);
+            return pivot("Share of the gap from LRU to Belady closed, in percent", "%.0f", "gapClosed", false);
         }
 
         /// Block hit ratios. The colour goes from the least to the most of a column.
         HtmlTable hitTable() {
-            return pivot("Block hit ratio, in percent", "%.2f", LabRow::blockHitRatio, true);
+            return pivot("Block hit ratio, in percent", "%.2f", "blockHitRatio", true);
         }
 
         /// Every row, in the order of the replays.
@@ -222,11 +226,12 @@ public final class LabHtmlReport {
             return percent.replaceFirst("\\.?0+$", "") + " %";
         }
 
-        private HtmlTable pivot(String caption, String form, ToDoubleFunction<LabRow> value, boolean fromLeast) {
+        private HtmlTable pivot(String caption, String form, String value, boolean fromLeast) {
             List<String> heads = new ArrayList<>(List.of("policy"));
             shares.forEach(share -> heads.add(label(share)));
             Map<String, List<Cell>> lines = new LinkedHashMap<>();
-            rows.forEach(row -> lines.computeIfAbsent(row.policy(), name -> new ArrayList<>(List.of(Cell.text(name)))));
+            rows.forEach(row ->
+                    lines.computeIfAbsent(row.text("policy"), name -> new ArrayList<>(List.of(Cell.text(name)))));
             for (double share : shares) {
                 PivotColumn column = new PivotColumn(rowsOf(share), value, fromLeast);
                 lines.forEach((policy, line) -> line.add(column.cell(policy, form)));
@@ -234,22 +239,22 @@ public final class LabHtmlReport {
             return new HtmlTable(caption, heads, List.copyOf(lines.values()));
         }
 
-        private List<LabRow> rowsOf(double share) {
-            return rows.stream().filter(row -> row.share() == share).toList();
+        private List<ResultRow> rowsOf(double share) {
+            return rows.stream().filter(row -> row.number("share") == share).toList();
         }
 
         /// One capacity.
-        private record PivotColumn(List<LabRow> rows, ToDoubleFunction<LabRow> value, boolean fromLeast) {
+        private record PivotColumn(List<ResultRow> rows, String value, boolean fromLeast) {
 
             Cell cell(String policy, String form) {
-                LabRow row = rows.stream()
-                        .filter(each -> each.policy().equals(policy))
+                ResultRow row = rows.stream()
+                        .filter(each -> each.text("policy").equals(policy))
                         .findFirst()
                         .orElse(null);
                 if (row == null) {
                     return Cell.text("");
                 }
-                double own = value.applyAsDouble(row);
+                double own = row.number(value);
                 double least = fromLeast ? values(rows).min().orElse(0) : 0;
                 double most = fromLeast ? values(rows).max().orElse(1) : 1;
                 double heat = most > least ? (own - least) / (most - least) : 0;
@@ -260,14 +265,14 @@ public final class LabHtmlReport {
             /// Returns the best of the policies that do not know the future.
             private double best() {
                 return values(rows.stream()
-                                .filter(row -> !row.policy().startsWith("belady"))
+                                .filter(row -> !row.text("policy").startsWith("belady"))
                                 .toList())
                         .max()
                         .orElse(Double.NaN);
             }
 
-            private DoubleStream values(List<LabRow> of) {
-                return of.stream().mapToDouble(value);
+            private DoubleStream values(List<ResultRow> of) {
+                return of.stream().mapToDouble(row -> row.number(value));
             }
         }
     }

@@ -1,9 +1,10 @@
 package io.kvcache.planner.report;
 
-import io.kvcache.planner.lab.TierRow;
-import io.kvcache.planner.report.Chart.Series;
-import io.kvcache.planner.report.Chart.SeriesRole;
+import io.kvcache.planner.report.HtmlReport.Chart;
+import io.kvcache.planner.report.HtmlReport.Chart.Series;
+import io.kvcache.planner.report.HtmlReport.Chart.SeriesRole;
 import io.kvcache.planner.report.HtmlReport.HtmlTable;
+import io.kvcache.planner.report.HtmlReport.ReportOrigin;
 import io.kvcache.planner.trace.Trace;
 import java.util.ArrayList;
 import java.util.List;
@@ -42,7 +43,7 @@ public final class TierHtmlReport {
 
     private final String sha256;
     private final Trace trace;
-    private final List<TierRow> rows = new ArrayList<>();
+    private final List<ResultRow> rows = new ArrayList<>();
 
     /// @param trace that all rows are of
     /// @param sha256 of the whole trace
@@ -52,7 +53,7 @@ public final class TierHtmlReport {
     }
 
     /// One policy with one rule of admission.
-    public void addRow(TierRow row) {
+    public void addRow(ResultRow row) {
         rows.add(row);
     }
 
@@ -74,15 +75,15 @@ public final class TierHtmlReport {
         return htmlReport;
     }
 
-    private static String capacities(TierRow row) {
+    private static String capacities(ResultRow row) {
         return String.format(
                 Locale.ROOT,
                 ", %,d distinct full blocks; host memory for %,d (%s of them), a disk for %,d (%s)",
-                Math.round(row.diskBlocks() / row.diskShare()),
-                row.hostBlocks(),
-                HtmlReport.percent(row.hostShare()),
-                row.diskBlocks(),
-                HtmlReport.percent(row.diskShare()));
+                Math.round(row.number("diskBlocks") / row.number("diskShare")),
+                row.count("hostBlocks"),
+                HtmlReport.percent(row.number("hostShare")),
+                row.count("diskBlocks"),
+                HtmlReport.percent(row.number("diskShare")));
     }
 
     private Chart hitChart() {
@@ -90,8 +91,8 @@ public final class TierHtmlReport {
                 "Block hit ratio",
                 Chart.ChartType.STACKED_BARS,
                 new Chart.Axis("blocks found", true, null),
-                series("in host memory", SeriesRole.SUBJECT, TierRow::hostHitRatio),
-                series("on disk", SeriesRole.OTHER, row -> row.blockHitRatio() - row.hostHitRatio()));
+                series("in host memory", SeriesRole.SUBJECT, row -> row.number("hostHitRatio")),
+                series("on disk", SeriesRole.OTHER, row -> row.number("blockHitRatio") - row.number("hostHitRatio")));
     }
 
     private Chart savedChart() {
@@ -99,9 +100,9 @@ public final class TierHtmlReport {
                 "Time saved and spent",
                 Chart.ChartType.BARS,
                 new Chart.Axis("seconds", false, null),
-                series("prefill saved", SeriesRole.SUBJECT, TierRow::prefillSecondsSaved),
-                series("moving blocks", SeriesRole.OTHER, TierRow::loadSeconds),
-                series("net", SeriesRole.BASELINE, TierRow::savedLessLoadingSeconds));
+                series("prefill saved", SeriesRole.SUBJECT, row -> row.number("prefillSecondsSaved")),
+                series("moving blocks", SeriesRole.OTHER, row -> row.number("loadSeconds")),
+                series("net", SeriesRole.BASELINE, row -> row.number("savedLessLoadingSeconds")));
     }
 
     private Chart firstTokenChart() {
@@ -109,8 +110,8 @@ public final class TierHtmlReport {
                 "Time to the first token",
                 Chart.ChartType.BARS,
                 new Chart.Axis("seconds", false, null),
-                series("median", SeriesRole.SUBJECT, TierRow::ttftP50Seconds),
-                series("99 of 100", SeriesRole.OTHER, TierRow::ttftP99Seconds));
+                series("median", SeriesRole.SUBJECT, row -> row.number("ttftP50Seconds")),
+                series("99 of 100", SeriesRole.OTHER, row -> row.number("ttftP99Seconds")));
     }
 
     private Chart writtenChart() {
@@ -118,8 +119,8 @@ public final class TierHtmlReport {
                 "Written to disk",
                 Chart.ChartType.BARS,
                 new Chart.Axis("of the blocks that were put", true, null),
-                series("written", SeriesRole.SUBJECT, TierRow::writtenOfPut),
-                series("all bytes that the disk got", SeriesRole.OTHER, TierRow::diskBytesOfPut));
+                series("written", SeriesRole.SUBJECT, row -> row.number("writtenOfPut")),
+                series("all bytes that the disk got", SeriesRole.OTHER, row -> row.number("diskBytesOfPut")));
     }
 
     private Chart takenChart() {
@@ -127,8 +128,8 @@ public final class TierHtmlReport {
                 "How full the tiers were",
                 Chart.ChartType.BARS,
                 new Chart.Axis("of the capacity, the mean over the requests", true, null),
-                series("host memory", SeriesRole.SUBJECT, TierRow::hostOccupancy),
-                series("disk", SeriesRole.OTHER, TierRow::diskOccupancy));
+                series("host memory", SeriesRole.SUBJECT, row -> row.number("hostOccupancy")),
+                series("disk", SeriesRole.OTHER, row -> row.number("diskOccupancy")));
     }
 
     private Chart bars(String title, Chart.ChartType chartType, Chart.Axis axis, Series... series) {
@@ -136,11 +137,11 @@ public final class TierHtmlReport {
         return new Chart(title, "", chartType, axis, labels, List.of(), List.of(series));
     }
 
-    private static String label(TierRow row) {
-        return row.policy() + ", " + (row.run().equals("model") ? "model" : row.admission());
+    private static String label(ResultRow row) {
+        return row.text("policy") + ", " + (row.text("run").equals("model") ? "model" : row.text("admission"));
     }
 
-    private Series series(String name, SeriesRole role, ToDoubleFunction<TierRow> value) {
+    private Series series(String name, SeriesRole role, ToDoubleFunction<ResultRow> value) {
         List<@Nullable Double> values = new ArrayList<>();
         rows.forEach(row -> values.add(value.applyAsDouble(row)));
         return new Series(name, role, values);

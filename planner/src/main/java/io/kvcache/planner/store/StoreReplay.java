@@ -8,12 +8,14 @@ import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicyFactory;
+import io.kvcache.planner.Median;
 import io.kvcache.planner.replay.HitCounter;
 import io.kvcache.planner.replay.HitCounter.HitTotals;
 import io.kvcache.planner.replay.PrefixForest;
 import io.kvcache.tiers.TieredKvCache;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.Random;
 import java.util.function.IntConsumer;
 import org.HdrHistogram.Histogram;
 
@@ -175,5 +177,41 @@ public final class StoreReplay {
                 return wrongBlocks == 0 && leaked == 0;
             }
         }
+    }
+
+    private static final long COPY_POOL_BYTES = 256L << 20;
+    private static final int COPY_ROUNDS = 5;
+    private static final long COPY_SEED = 42;
+
+    /// How fast this machine copies memory right now, the limit of serving from host memory: blocks from
+    /// random places of a pool larger than the caches into one buffer. Median over a few rounds, in gigabytes
+    /// (10^9 bytes) a second.
+    ///
+    /// @param blockBytes size of each copy
+    public static double copyGigabytesPerSecond(int blockBytes) {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment pool = arena.allocate(Math.max(COPY_POOL_BYTES, 4L * blockBytes), 4096);
+            MemorySegment out = arena.allocate(blockBytes, 4096);
+            pool.fill((byte) 1);
+            Random random = new Random(COPY_SEED);
+            double[] speeds = new double[COPY_ROUNDS];
+            copyRound(pool, out, random);
+            for (int i = 0; i < COPY_ROUNDS; i++) {
+                speeds[i] = copyRound(pool, out, random);
+            }
+            return Median.of(speeds);
+        }
+    }
+
+    private static double copyRound(MemorySegment pool, MemorySegment out, Random random) {
+        int blocks = (int) (pool.byteSize() / out.byteSize());
+        long nanos = 0;
+        for (int i = 0; i < blocks; i++) {
+            long from = random.nextInt(blocks) * out.byteSize();
+            long start = System.nanoTime();
+            MemorySegment.copy(pool, from, out, 0, out.byteSize());
+            nanos += System.nanoTime() - start;
+        }
+        return (double) blocks * out.byteSize() / nanos;
     }
 }

@@ -19,11 +19,16 @@ import io.kvcache.tiers.DiskOptions;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
 import io.kvcache.tiers.disk.DiskGeometry;
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// Replays a trace through host memory and a disk: acquire, wait for what is on disk, verify every byte,
@@ -332,5 +337,33 @@ public final class TierReplay {
         public double deviceHitRatio() {
             return totals.blockAccesses() == 0 ? 0 : (double) deviceHits / totals.blockAccesses();
         }
+    }
+
+    /// A run begins with nothing, and touches nothing of others.
+    ///
+    /// @throws IOException when the directory is there and has something in it
+    public static void requireEmpty(Path directory) throws IOException {
+        if (Files.isDirectory(directory)) {
+            try (Stream<Path> content = Files.list(directory)) {
+                if (content.findAny().isPresent()) {
+                    throw new IOException(directory + " is not empty: name a directory that is, or is not there yet");
+                }
+            }
+        }
+    }
+
+    /// Removes a tier and its directory.
+    public static void deleteTier(Path directory) throws IOException {
+        Files.deleteIfExists(directory.resolve("tier"));
+        Files.deleteIfExists(directory.resolve("lock"));
+        Files.deleteIfExists(directory);
+    }
+
+    /// Referenced here, as a logger without references is collected and loses its level.
+    private static final Logger TIERS_LOG = Logger.getLogger("io.kvcache.tiers");
+
+    /// Stops tiers from logging their file and their I/O path at each opening, in this JVM from now on.
+    public static void silenceTiers() {
+        TIERS_LOG.setLevel(Level.WARNING);
     }
 }

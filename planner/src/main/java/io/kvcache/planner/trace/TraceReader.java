@@ -1,16 +1,22 @@
 package io.kvcache.planner.trace;
 
-import io.kvcache.planner.trace.TraceFormat.JsonLineFields;
+import io.kvcache.planner.trace.TraceReader.TraceFormat.JsonLineFields;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStream;
+import java.math.BigDecimal;
+import java.nio.IntBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.function.Consumer;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import tools.jackson.core.JacksonException;
 import tools.jackson.databind.DeserializationFeature;
@@ -147,6 +153,242 @@ public final class TraceReader {
         /// @param message for people
         public TraceFormatException(String message) {
             super(message);
+        }
+    }
+
+    /// How a trace's lines are to be understood.
+    sealed interface TraceFormat {
+
+        /// The format whose line this is.
+        ///
+        /// @throws IllegalArgumentException when it is none's
+        static TraceFormat of(JsonLineFields first) {
+            if (first.has("tokens")) {
+                return new TokenFormat();
+            }
+            if (first.has("chat_id")) {
+                return new QwenFormat();
+            }
+            if (first.has("hash_ids")) {
+                return new MooncakeFormat();
+            }
+            if (first.has("kvcache_trace")) {
+                throw new IllegalArgumentException(
+                        "begins what a server wrote by --trace-out, must be: read by lab capture");
+            }
+            throw new IllegalArgumentException(
+                    "is a request in no known format: it has the fields [" + first.fieldNames()
+                            + "], and must have hash_ids (Mooncake), chat_id and hash_ids (Qwen-Bailian) or tokens (token ids)");
+        }
+
+        /// Tokens of a block.
+        int blockTokens();
+
+        /// Understands one line; a format may remember those before it.
+        ///
+        /// @throws IllegalArgumentException that names the field
+        TraceRequest parse(JsonLineFields line);
+
+        /// Mooncake's format: `timestamp` (milliseconds), `input_length`, `output_length` and `hash_ids`, an id
+        /// for each 512 tokens, prefix-chained, and one for what is left, or none: full blocks only is a
+        /// legal way to publish.
+        ///
+        /// Source of the format and of two traces: the repository kvcache-ai/Mooncake, folder
+        /// FAST25-release/traces.
+        final class MooncakeFormat implements TraceFormat {
+
+            @Override
+            public int blockTokens() {
+                return Trace.BLOCK_TOKENS;
+            }
+
+            @Override
+            public TraceRequest parse(JsonLineFields line) {
+                TraceRequest request = new TraceRequest(
+                        line.wholeNumber("timestamp", Long.MAX_VALUE),
+                        line.countOf("input_length"),
+                        line.countOf("output_length"),
+                        line.wholeNumbers("hash_ids", "hash id"));
+                request.requireBlocks(Trace.BLOCK_TOKENS);
+                return request;
+            }
+        }
+
+        /// The format of the Qwen-Bailian traces: `chat_id` and `parent_chat_id` (-1 for a chat that goes on
+        /// from none), `timestamp` (seconds, with a fraction), `input_length`, `output_length` and
+        /// `hash_ids`, an id for each 16 tokens. `type` and `turn` are passed over.
+        ///
+        /// A block's id is that of its own tokens, so that a block is known by its id and those before it, as
+        /// replays know it anyway. The last block may be left out when it is partial. A session is a chat and
+        /// all that go on from it.
+        ///
+        /// Source: the repository alibaba-edu/qwen-bailian-usagetraces-anon, README; Wang et al.: "KVCache
+        /// cache in the wild", USENIX ATC 2025.
+        final class QwenFormat implements TraceFormat {
+
+            private static final int BLOCK_TOKENS = 16;
+            private static final long NO_PARENT = -1;
+
+            /// First chat of the session that a chat is part of.
+            private final Map<Long, Long> sessions = new HashMap<>();
+
+            @Override
+            public int blockTokens() {
+                return BLOCK_TOKENS;
+            }
+
+            @Override
+            public TraceRequest parse(JsonLineFields line) {
+                long chat = line.wholeNumber("chat_id", Long.MAX_VALUE);
+                long parent = line.wholeNumber("parent_chat_id", Long.MAX_VALUE);
+                if (chat < 0) {
+                    throw new IllegalArgumentException("chat_id is " + chat + ", must be at least 0");
+                }
+                if (parent < NO_PARENT) {
+                    throw new IllegalArgumentException(
+                            "parent_chat_id is " + parent + ", must be at least " + NO_PARENT);
+                }
+                TraceRequest request = new TraceRequest(
+                        line.secondsAsMillis("timestamp"),
+                        line.countOf("input_length"),
+                        line.countOf("output_length"),
+                        line.wholeNumbers("hash_ids", "hash id"),
+                        parent == NO_PARENT ? chat : sessions.getOrDefault(parent, parent));
+                request.requireBlocks(BLOCK_TOKENS);
+                sessions.put(chat, request.session());
+                return request;
+            }
+        }
+
+        /// Our own simple format: `tokens`, the ids of the prompt's tokens, and, if they are known, `timestamp`
+        /// (milliseconds, 0 when absent) and `output_length` (0 when absent).
+        ///
+        /// Blocks have 16 tokens. Each gets a number by its tokens and the number of the block before it,
+        /// compared exactly, in the order of appearance; the last may be partial.
+        final class TokenFormat implements TraceFormat {
+
+            private static final int BLOCK_TOKENS = 16;
+            private static final long NONE = -1;
+
+            private final Map<TokenBlock, Long> numbers = new HashMap<>();
+
+            /// A block: the one before it, and its tokens.
+            private record TokenBlock(long before, IntBuffer tokens) {}
+
+            @Override
+            public int blockTokens() {
+                return BLOCK_TOKENS;
+            }
+
+            @Override
+            public TraceRequest parse(JsonLineFields line) {
+                int[] tokens = tokens(line);
+                long at = line.has("timestamp") ? line.wholeNumber("timestamp", Long.MAX_VALUE) : 0;
+                int answer = line.has("output_length") ? line.countOf("output_length") : 0;
+                return new TraceRequest(at, tokens.length, answer, blocks(tokens));
+            }
+
+            private long[] blocks(int[] tokens) {
+                long[] ids = new long[Math.ceilDiv(tokens.length, BLOCK_TOKENS)];
+                long before = NONE;
+                for (int i = 0; i < ids.length; i++) {
+                    int start = i * BLOCK_TOKENS;
+                    int end = Math.min(tokens.length, start + BLOCK_TOKENS);
+                    TokenBlock tokenBlock =
+                            new TokenBlock(before, IntBuffer.wrap(Arrays.copyOfRange(tokens, start, end)));
+                    before = numbers.computeIfAbsent(tokenBlock, any -> (long) numbers.size());
+                    ids[i] = before;
+                }
+                return ids;
+            }
+
+            private static int[] tokens(JsonLineFields line) {
+                long[] numbers = line.wholeNumbers("tokens", "token");
+                if (numbers.length == 0) {
+                    throw new IllegalArgumentException("tokens is empty, must hold at least 1");
+                }
+                int[] tokens = new int[numbers.length];
+                for (int i = 0; i < tokens.length; i++) {
+                    if (numbers[i] < 0 || numbers[i] > Integer.MAX_VALUE) {
+                        throw new IllegalArgumentException(
+                                "token is " + numbers[i] + ", must be from 0 to " + Integer.MAX_VALUE);
+                    }
+                    tokens[i] = (int) numbers[i];
+                }
+                return tokens;
+            }
+        }
+
+        /// The fields of a trace's line, each an error that names it when it is not what it must be.
+        ///
+        /// @param object a JSON object
+        record JsonLineFields(JsonNode object) {
+
+            private static final long MILLIS = 1000;
+
+            boolean has(String field) {
+                return object.has(field);
+            }
+
+            /// Their names, for messages.
+            String fieldNames() {
+                return object.propertyNames().stream().collect(Collectors.joining(", "));
+            }
+
+            int countOf(String field) {
+                return (int) wholeNumber(field, Integer.MAX_VALUE);
+            }
+
+            /// A whole number of any sign up to a limit.
+            long wholeNumber(String field, long most) {
+                JsonNode value = present(field);
+                boolean isWhole = value.isNumber() && value.canConvertToExactIntegral() && value.canConvertToLong();
+                if (!isWhole || value.longValue() > most) {
+                    throw new IllegalArgumentException(
+                            field + " is " + value + ", must be a whole number up to " + most);
+                }
+                return value.longValue();
+            }
+
+            /// Seconds with a fraction, as milliseconds; what is finer is cut off.
+            long secondsAsMillis(String field) {
+                JsonNode value = present(field);
+                if (!value.isNumber()) {
+                    throw new IllegalArgumentException(field + " is " + value + ", must be a number of seconds");
+                }
+                BigDecimal millis = value.decimalValue().multiply(BigDecimal.valueOf(MILLIS));
+                if (millis.abs().compareTo(BigDecimal.valueOf(Long.MAX_VALUE)) > 0) {
+                    throw new IllegalArgumentException(field + " is " + value + ", must be below 9.2e15 seconds");
+                }
+                return millis.longValue();
+            }
+
+            /// An array of whole numbers.
+            ///
+            /// @param each what one is called, for messages
+            long[] wholeNumbers(String field, String each) {
+                JsonNode array = present(field);
+                if (!array.isArray()) {
+                    throw new IllegalArgumentException(field + " is not an array");
+                }
+                long[] numbers = new long[array.size()];
+                for (int i = 0; i < numbers.length; i++) {
+                    JsonNode number = array.get(i);
+                    if (!number.isIntegralNumber() || !number.canConvertToLong()) {
+                        throw new IllegalArgumentException(each + " is " + number + ", must be a whole number");
+                    }
+                    numbers[i] = number.longValue();
+                }
+                return numbers;
+            }
+
+            private JsonNode present(String field) {
+                JsonNode value = object.get(field);
+                if (value == null) {
+                    throw new IllegalArgumentException(field + " is missing");
+                }
+                return value;
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 package io.kvcache.planner.trace;
 
+import io.kvcache.planner.trace.AgentTraceGenerator.AgentWorkload;
+import io.kvcache.planner.trace.TraceGenerator.Workload;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.file.Files;

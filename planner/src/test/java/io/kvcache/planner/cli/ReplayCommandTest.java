@@ -61,7 +61,7 @@ final class ReplayCommandTest {
                 "--policy",
                 "lru,belady",
                 "--policy-class",
-                "io.kvcache.planner.baseline.LfuDynamicAging",
+                "io.kvcache.planner.baseline.DynamicAgingPolicy$LfuDynamicAging",
                 "--blocks",
                 "500");
         assertThat(commandResult.err()).isEmpty();

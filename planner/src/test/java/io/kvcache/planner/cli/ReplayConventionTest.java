@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.kvcache.planner.PythonRunner;
-import io.kvcache.planner.log.TraceWriter;
+import io.kvcache.planner.log.LogImporter;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceFinder;
 import io.kvcache.planner.trace.TraceReader;
@@ -76,7 +76,7 @@ final class ReplayConventionTest {
 
     private Path written(Trace trace) throws IOException {
         Path file = folder.resolve("trace.jsonl");
-        TraceWriter.write(trace, file);
+        LogImporter.writeTrace(trace, file);
         return file;
     }
 

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.withinPercentage;
 
 import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.planner.lab.CapacityPlanner.CacheFleet;
 import io.kvcache.planner.lab.CapacityPlanner.SizingResult;
 import io.kvcache.planner.lab.CapacityPlanner.SizingResult.TierMoney;
 import io.kvcache.planner.lab.RequestRouter.RoutingPolicy;
@@ -19,11 +20,11 @@ import io.kvcache.planner.replay.HitCounter.ReplayListener;
 import io.kvcache.planner.replay.PolicyReplay;
 import io.kvcache.planner.replay.PrefixForest;
 import io.kvcache.planner.replay.ReplayCatalogue;
-import io.kvcache.planner.replay.SessionInference;
+import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceGenerator;
+import io.kvcache.planner.trace.TraceGenerator.Workload;
 import io.kvcache.planner.trace.TraceRequest;
-import io.kvcache.planner.trace.Workload;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -140,15 +141,15 @@ final class CapacityPlannerTest {
                 new CapacityPlanner.EngineConfig(LLAMA_8B, ENGINE.hardware(), 1, 0, 1L << 50, Optional.empty());
         for (SizingResult.Row row :
                 new CapacityPlanner(few, host).plan(0.4, List.of()).rows()) {
-            List<LabRow> rows = new ArrayList<>();
+            List<ResultRow> rows = new ArrayList<>();
             PolicyComparison comparison =
                     new PolicyComparison(few, ENGINE.hardware(), BlockCountingRule.FULL_BLOCKS, 0);
             double share = (double) row.blocks() / comparison.blocks(1);
             comparison.run(List.of(ReplayCatalogue.named(row.policy()).orElseThrow()), List.of(share), rows::add);
-            assertThat(rows.getFirst().blocks()).isEqualTo(row.blocks());
+            assertThat(rows.getFirst().number("blocks")).isEqualTo(row.blocks());
             SizingResult.FirstTokens firstTokens = Objects.requireNonNull(row.firstTokens());
-            assertThat(firstTokens.ttftP50Seconds()).isEqualTo(rows.getFirst().ttftP50Seconds());
-            assertThat(firstTokens.ttftP99Seconds()).isEqualTo(rows.getFirst().ttftP99Seconds());
+            assertThat(firstTokens.ttftP50Seconds()).isEqualTo(rows.getFirst().number("ttftP50Seconds"));
+            assertThat(firstTokens.ttftP99Seconds()).isEqualTo(rows.getFirst().number("ttftP99Seconds"));
             assertThat(firstTokens.busyShare()).isPositive();
         }
     }
@@ -250,8 +251,8 @@ final class CapacityPlannerTest {
 
     @Test
     void givenSessionsThatTheTraceNames_whenInferredFromItsBlocks_thenNearlyAllThoseOfTwoBlocksAndMoreAreFound() {
-        long[] named = SessionInference.of(forest(trace));
-        long[] inferred = SessionInference.infer(forest(trace));
+        long[] named = forest(trace).sessions();
+        long[] inferred = forest(trace).inferredSessions();
         int pairs = 0;
         int found = 0;
         for (int i = 0; i < named.length; i++) {
@@ -271,7 +272,7 @@ final class CapacityPlannerTest {
     void givenPromptThatGrowsAndOneThatBranches_whenInferred_thenOnlyTheFirstGoesOn() {
         Trace handMade = new Trace(
                 "hand-made", List.of(request(1, 2, 3), request(1, 2, 3, 4), request(1, 2, 9), request(1, 2, 3, 4, 5)));
-        assertThat(SessionInference.of(forest(handMade))).containsExactly(0, 0, 2, 0);
+        assertThat(forest(handMade).sessions()).containsExactly(0, 0, 2, 0);
     }
 
     @Test

@@ -4,11 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.planner.lab.HitRatioCurves.SampledCurve;
 import io.kvcache.planner.replay.BlockCountingRule;
 import io.kvcache.planner.replay.PolicyReplay;
 import io.kvcache.planner.replay.PrefixForest;
 import io.kvcache.planner.trace.TraceGenerator;
-import io.kvcache.planner.trace.Workload;
+import io.kvcache.planner.trace.TraceGenerator.Workload;
 import org.junit.jupiter.api.Test;
 
 final class LruCurveTest {

@@ -4,9 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import io.kvcache.planner.lab.StateReplay.StateRow;
+import io.kvcache.planner.lab.StateReplay.StatePolicy;
 import io.kvcache.planner.model.ModelCatalogue;
 import io.kvcache.planner.model.ModelProfile;
+import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceFinder;
 import io.kvcache.planner.trace.TraceReader;
@@ -66,7 +67,7 @@ final class StateReplayTest {
     private static void assertHits(String trace, String states, Map<Integer, Double> hitsByGib) {
         StateReplay replay = published(trace);
         hitsByGib.forEach(
-                (gib, hits) -> assertThat(replay.run(policy(states), gib * GIB).tokenHitRatio())
+                (gib, hits) -> assertThat(replay.run(policy(states), gib * GIB).number("tokenHitRatio"))
                         .as("%s at %d GiB", states, gib)
                         .isCloseTo(hits, within(.005)));
     }
@@ -78,9 +79,9 @@ final class StateReplayTest {
         assertThat(hits(replay, "ends", 100)).isZero();
         assertThat(hits(replay, "block", 100)).isEqualTo(3);
         assertThat(hits(replay, "free", 100)).isEqualTo(3);
-        StateRow row = replay.run(policy("ends"), 512 * 100);
-        assertThat(row.kvTokenHitRatio()).isEqualTo(3.0 / 9);
-        assertThat(row.statesPut()).isEqualTo(2);
+        ResultRow row = replay.run(policy("ends"), 512 * 100);
+        assertThat(row.number("kvTokenHitRatio")).isEqualTo(3.0 / 9);
+        assertThat(row.number("statesPut")).isEqualTo(2);
     }
 
     @Test
@@ -118,7 +119,7 @@ final class StateReplayTest {
     ///
     /// @param capacity in blocks
     private static long hits(StateReplay replay, String states, long capacity) {
-        return Math.round(replay.run(policy(states), 512 * capacity).tokenHitRatio() * totalTokens / 512);
+        return Math.round(replay.run(policy(states), 512 * capacity).number("tokenHitRatio") * totalTokens / 512);
     }
 
     private static long totalTokens;

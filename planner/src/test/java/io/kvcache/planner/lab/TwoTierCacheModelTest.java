@@ -6,7 +6,8 @@ import static org.assertj.core.api.Assertions.within;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.planner.lab.EngineSimulator.EngineFeed;
-import io.kvcache.planner.lab.TwoTierCacheModel.TierOptimalityGap;
+import io.kvcache.planner.lab.TierComparison.TwoTierCacheModel;
+import io.kvcache.planner.lab.TierComparison.TwoTierCacheModel.TierOptimalityGap;
 import io.kvcache.planner.model.GpuProfile;
 import io.kvcache.planner.model.ModelCatalogue;
 import io.kvcache.planner.replay.BeladyReplay;
@@ -16,10 +17,11 @@ import io.kvcache.planner.replay.PolicyReplay;
 import io.kvcache.planner.replay.PrefixForest;
 import io.kvcache.planner.replay.ReplayCatalogue;
 import io.kvcache.planner.replay.SimulatedCache;
+import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceGenerator;
+import io.kvcache.planner.trace.TraceGenerator.Workload;
 import io.kvcache.planner.trace.TraceRequest;
-import io.kvcache.planner.trace.Workload;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
@@ -61,18 +63,20 @@ final class TwoTierCacheModelTest {
         TierComparison laboratory = new TierComparison(trace, H100, Path.of("unused"));
         TierComparison.TierShares shares = new TierComparison.TierShares(0.02, 0.2);
         for (SimulatedCache policy : ReplayCatalogue.all()) {
-            TierRow row = laboratory.runModel(policy, shares);
-            assertThat(row.blockHitRatio()).as(row.policy()).isGreaterThan(row.hostHitRatio());
-            assertThat(row.gapClosed()).as(row.policy()).isLessThanOrEqualTo(1 + 1e-9);
-            assertThat(row.hostOccupancy()).as(row.policy()).isBetween(0.5, 1.0);
-            assertThat(row.savedLessLoadingSeconds()).isEqualTo(row.prefillSecondsSaved() - row.loadSeconds());
-            assertThat(row.ttftP99Seconds()).isGreaterThanOrEqualTo(row.ttftP50Seconds());
+            ResultRow row = laboratory.runModel(policy, shares);
+            assertThat(row.number("blockHitRatio")).as(row.text("policy")).isGreaterThan(row.number("hostHitRatio"));
+            assertThat(row.number("gapClosed")).as(row.text("policy")).isLessThanOrEqualTo(1 + 1e-9);
+            assertThat(row.number("hostOccupancy")).as(row.text("policy")).isBetween(0.5, 1.0);
+            assertThat(row.number("savedLessLoadingSeconds"))
+                    .isEqualTo(row.number("prefillSecondsSaved") - row.number("loadSeconds"));
+            assertThat(row.number("ttftP99Seconds")).isGreaterThanOrEqualTo(row.number("ttftP50Seconds"));
         }
-        assertThat(laboratory.runModel(new BeladyReplay(true), shares).gapClosed())
+        assertThat(laboratory.runModel(new BeladyReplay(true), shares).number("gapClosed"))
                 .isCloseTo(1, within(1e-9));
-        assertThat(laboratory.runModel(new PolicyReplay(PolicyKind.LRU), shares).gapClosed())
+        assertThat(laboratory.runModel(new PolicyReplay(PolicyKind.LRU), shares).number("gapClosed"))
                 .isCloseTo(0, within(1e-9));
-        assertThat(laboratory.runModel(new MooncakeReplay(), shares).run()).isEqualTo("model");
+        assertThat(laboratory.runModel(new MooncakeReplay(), shares).text("run"))
+                .isEqualTo("model");
     }
 
     @Test
@@ -81,14 +85,14 @@ final class TwoTierCacheModelTest {
         Trace trace = new TraceGenerator(Workload.mixed(), 7).generate("generated:7", 150);
         TierComparison laboratory = new TierComparison(trace, H100, folder.resolve("disk"));
         TierComparison.TierShares shares = new TierComparison.TierShares(0.2, 0.6);
-        TierRow store = laboratory.run(PolicyKind.LRU, AdmissionKind.ALWAYS, shares);
-        TierRow model = laboratory.runModel(new PolicyReplay(PolicyKind.LRU), shares);
-        assertThat(model.hostBlocks()).isEqualTo(store.hostBlocks());
-        assertThat(store.blockHitRatio()).isCloseTo(model.blockHitRatio(), within(0.02));
-        assertThat(store.hostHitRatio()).isCloseTo(model.hostHitRatio(), within(0.02));
-        assertThat(store.hostOccupancy()).isCloseTo(model.hostOccupancy(), within(0.05));
-        assertThat(store.diskOccupancy()).isCloseTo(model.diskOccupancy(), within(0.15));
-        assertThat(store.wrongBlocks()).isZero();
+        ResultRow store = laboratory.run(PolicyKind.LRU, AdmissionKind.ALWAYS, shares);
+        ResultRow model = laboratory.runModel(new PolicyReplay(PolicyKind.LRU), shares);
+        assertThat(model.number("hostBlocks")).isEqualTo(store.number("hostBlocks"));
+        assertThat(store.number("blockHitRatio")).isCloseTo(model.number("blockHitRatio"), within(0.02));
+        assertThat(store.number("hostHitRatio")).isCloseTo(model.number("hostHitRatio"), within(0.02));
+        assertThat(store.number("hostOccupancy")).isCloseTo(model.number("hostOccupancy"), within(0.05));
+        assertThat(store.number("diskOccupancy")).isCloseTo(model.number("diskOccupancy"), within(0.15));
+        assertThat(store.number("wrongBlocks")).isZero();
     }
 
     private static TraceRequest one(long second, long id) {

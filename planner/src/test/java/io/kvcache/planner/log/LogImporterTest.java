@@ -195,7 +195,7 @@ final class LogImporterTest {
                 "{\"prompt\": \"" + text + "more\", \"timestamp\": \"2026-01-31T13:00:01.250+01:00\"}"));
         Trace written = reading.finish("log").trace();
         Path file = folder.resolve("trace.jsonl");
-        TraceWriter.write(written, file);
+        LogImporter.writeTrace(written, file);
         assertThat(Files.getPosixFilePermissions(file)).hasSize(2);
         Trace read = new TraceReader(MalformedLine.Handling.REFUSE, _ -> {}).read(file);
         assertThat(read.blockTokens()).isEqualTo(blockTokens);

@@ -4,10 +4,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.planner.replay.ScoredReplay.CostAwareReplay;
+import io.kvcache.planner.replay.ScoredReplay.MarconiReplay;
+import io.kvcache.planner.replay.ScoredReplay.PensieveReplay;
+import io.kvcache.planner.replay.ScoredReplay.PgdsfReplay;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceGenerator;
+import io.kvcache.planner.trace.TraceGenerator.Workload;
 import io.kvcache.planner.trace.TraceRequest;
-import io.kvcache.planner.trace.Workload;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -21,7 +25,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// What other systems do, each by an example that can be worked out by hand.
 final class ExternalPoliciesReplayTest {
 
-    private static final Workload.Session CHAT = new Workload.Session(4, 60_000, 700, 500);
+    private static final Workload.SessionKind CHAT = new Workload.SessionKind(4, 60_000, 700, 500);
     private static final Workload SMALL = new Workload(5, 1500, 1, 0.2, CHAT, CHAT, 5000, 12_000);
     private static final Trace GENERATED = new TraceGenerator(SMALL, 6).generate("generated:6", 2000);
 

@@ -4,9 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import io.kvcache.core.baseline.Baseline;
+import io.kvcache.planner.replay.ReplayCatalogue.CaffeineReplay;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceGenerator;
-import io.kvcache.planner.trace.Workload;
+import io.kvcache.planner.trace.TraceGenerator.Workload;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;

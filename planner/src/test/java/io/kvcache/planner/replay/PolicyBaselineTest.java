@@ -8,6 +8,7 @@ import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.planner.replay.HitCounter.HitTotals;
 import io.kvcache.planner.replay.HitCounter.ReplayListener;
+import io.kvcache.planner.replay.ReplayCatalogue.CaffeineReplay;
 import io.kvcache.planner.store.StoreReplay;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceFinder;

@@ -9,8 +9,8 @@ import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.planner.replay.HitCounter.HitTotals;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceGenerator;
+import io.kvcache.planner.trace.TraceGenerator.Workload;
 import io.kvcache.planner.trace.TraceRequest;
-import io.kvcache.planner.trace.Workload;
 import java.util.List;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
@@ -20,7 +20,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 final class SimulatedCacheTest {
 
-    private static final Workload.Session CHAT = new Workload.Session(4, 60_000, 700, 500);
+    private static final Workload.SessionKind CHAT = new Workload.SessionKind(4, 60_000, 700, 500);
     private static final Workload SMALL = new Workload(5, 1500, 1, 0.2, CHAT, CHAT, 5000, 12_000);
 
     @ParameterizedTest

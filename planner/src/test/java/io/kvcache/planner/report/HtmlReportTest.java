@@ -3,6 +3,7 @@ package io.kvcache.planner.report;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.planner.report.HtmlReport.ChartLibrary;
+import io.kvcache.planner.report.HtmlReport.ReportOrigin;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceRequest;
 import java.io.IOException;

@@ -1,7 +1,6 @@
 package io.kvcache.planner.report;
 
-import io.kvcache.planner.lab.LabRow;
-import io.kvcache.planner.lab.TierRow;
+import io.kvcache.planner.report.HtmlReport.ReportOrigin;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceRequest;
 import java.time.Instant;
@@ -37,27 +36,28 @@ final class SampleReports {
                 double lru = bound / 3;
                 double gap = (i - 2) / 6.0;
                 double hits = lru + gap * (bound - lru);
-                page.addRow(new LabRow(
-                        NASTY,
-                        "reference",
-                        POLICIES.get(i),
-                        share,
-                        (int) (100_000 * share),
-                        hits,
-                        hits,
-                        lru,
-                        bound,
-                        i == 0 ? 0 : gap,
-                        1000 * hits,
-                        50,
-                        1000 * hits - 50,
-                        0.2,
-                        3,
-                        0.9,
-                        1L << 40,
-                        5000,
-                        500,
-                        0.1));
+                page.addRow(new ResultRow()
+                        .put("trace", NASTY)
+                        .put("rule", "reference")
+                        .put("policy", POLICIES.get(i))
+                        .put("share", share)
+                        .put("blocks", (int) (100_000 * share))
+                        .put("blockHitRatio", hits)
+                        .put("tokenHitRatio", hits)
+                        .put("lruHitRatio", lru)
+                        .put("beladyBypassHitRatio", bound)
+                        .put("gapClosed", i == 0 ? 0 : gap)
+                        .put("prefillSecondsSaved", 1000 * hits)
+                        .put("loadSeconds", 50)
+                        .put("savedLessLoadingSeconds", 1000 * hits - 50)
+                        .put("ttftP50Seconds", 0.2)
+                        .put("ttftP99Seconds", 3)
+                        .put("occupancy", 0.9)
+                        .put("bytesRead", 1L << 40)
+                        .put("blocksPut", 5000)
+                        .put("blocksDeclined", 500)
+                        .put("declinedShare", 0.1)
+                        .put("seconds", 0.1));
             }
         }
         return page.toHtmlReport(origin(command));
@@ -69,34 +69,34 @@ final class SampleReports {
             for (String admission : List.of("always", "second-hit", "value")) {
                 double hits = 0.3 + 0.01 * policy.length();
                 double written = 1.0 / admission.length();
-                page.addRow(new TierRow(
-                        NASTY,
-                        "store",
-                        policy,
-                        admission,
-                        200,
-                        0.02,
-                        1000,
-                        0.1,
-                        hits,
-                        hits,
-                        hits / 3,
-                        0.1,
-                        1000 * hits,
-                        50,
-                        1000 * hits - 50,
-                        0.2,
-                        3,
-                        0.9,
-                        0.8,
-                        1L << 40,
-                        1L << 39,
-                        1L << 38,
-                        100,
-                        written,
-                        1.2 * written,
-                        0,
-                        1));
+                page.addRow(new ResultRow()
+                        .put("trace", NASTY)
+                        .put("run", "store")
+                        .put("policy", policy)
+                        .put("admission", admission)
+                        .put("hostBlocks", 200)
+                        .put("hostShare", 0.02)
+                        .put("diskBlocks", 1000)
+                        .put("diskShare", 0.1)
+                        .put("blockHitRatio", hits)
+                        .put("tokenHitRatio", hits)
+                        .put("hostHitRatio", hits / 3)
+                        .put("gapClosed", 0.1)
+                        .put("prefillSecondsSaved", 1000 * hits)
+                        .put("loadSeconds", 50)
+                        .put("savedLessLoadingSeconds", 1000 * hits - 50)
+                        .put("ttftP50Seconds", 0.2)
+                        .put("ttftP99Seconds", 3)
+                        .put("hostOccupancy", 0.9)
+                        .put("diskOccupancy", 0.8)
+                        .put("hostBytesRead", 1L << 40)
+                        .put("diskBytesRead", 1L << 39)
+                        .put("diskBytesWritten", 1L << 38)
+                        .put("diskBlocksWritten", 100)
+                        .put("writtenOfPut", written)
+                        .put("diskBytesOfPut", 1.2 * written)
+                        .put("wrongBlocks", 0)
+                        .put("seconds", 1));
             }
         }
         return page.toHtmlReport(origin(command));

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.withinPercentage;
 
+import io.kvcache.planner.serving.EngineCalibrator.NonNegativeLeastSquares;
 import java.io.IOException;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;

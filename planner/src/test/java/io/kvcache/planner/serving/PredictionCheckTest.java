@@ -6,10 +6,11 @@ import static org.assertj.core.api.Assertions.within;
 
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.planner.replay.PolicyReplay;
+import io.kvcache.planner.serving.PredictionCheck.PromptTokens;
 import io.kvcache.planner.trace.Trace;
 import io.kvcache.planner.trace.TraceGenerator;
+import io.kvcache.planner.trace.TraceGenerator.Workload;
 import io.kvcache.planner.trace.TraceRequest;
-import io.kvcache.planner.trace.Workload;
 import java.io.IOException;
 import java.time.Instant;
 import java.util.ArrayList;

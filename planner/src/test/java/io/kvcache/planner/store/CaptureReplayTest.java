@@ -15,7 +15,7 @@ import io.kvcache.planner.opaque.LmcacheReplay;
 import io.kvcache.planner.replay.BlockCountingRule;
 import io.kvcache.planner.replay.PrefixForest;
 import io.kvcache.planner.trace.TraceGenerator;
-import io.kvcache.planner.trace.Workload;
+import io.kvcache.planner.trace.TraceGenerator.Workload;
 import io.kvcache.server.CacheServer;
 import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.HostResources;

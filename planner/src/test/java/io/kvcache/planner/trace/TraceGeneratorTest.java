@@ -3,6 +3,7 @@ package io.kvcache.planner.trace;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.planner.trace.TraceGenerator.Workload;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
