@@ -8,11 +8,12 @@
 /// | `wire` | messages and their bytes |
 /// | `net` | frames over TCP and TLS |
 /// | `endpoint`, `client` | the server's side and the client's |
-/// | `shm`, `aeron`, `ucx` | other carriers than TCP |
+/// | `shm` | memory that processes of one host share |
 /// | `cluster` | where blocks and objects belong among several servers |
 /// | `peer` | stores that share their blocks |
 ///
-/// May import `io.kvcache.core`; never `io.kvcache.tiers` or `io.kvcache.gpu`. Only `aeron` uses Aeron and Agrona.
+/// May import `io.kvcache.core`; never `io.kvcache.tiers` or `io.kvcache.gpu`. The modules
+/// `transport-aeron` and `transport-ucx` bring other carriers, as services of `net`.
 @NullMarked
 package io.kvcache.transport;
 

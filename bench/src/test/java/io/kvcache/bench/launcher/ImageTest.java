@@ -143,7 +143,8 @@ class ImageTest {
                 "25",
                 "--class-path",
                 jar.toString()));
-        for (String part : List.of("kvcache-core", "tiers", "transport", "cluster", "server")) {
+        for (String part : List.of(
+                "kvcache-core", "tiers", "transport", "transport-aeron", "transport-ucx", "cluster", "server")) {
             jdeps.add(REPOSITORY.resolve(part).resolve("target/classes").toString());
         }
         List<String> needed = MODULE.matcher(output(new ProcessBuilder(jdeps)))

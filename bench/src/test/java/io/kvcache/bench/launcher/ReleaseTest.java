@@ -35,6 +35,8 @@ class ReleaseTest {
             "tiers",
             "gpu-bridge",
             "transport",
+            "transport-aeron",
+            "transport-ucx",
             "cluster",
             "server",
             "generator",

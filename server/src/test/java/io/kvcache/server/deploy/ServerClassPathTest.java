@@ -7,7 +7,9 @@ import io.kvcache.cluster.Membership;
 import io.kvcache.core.KvCache;
 import io.kvcache.server.CacheServer;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.client.RemoteKvCache;
+import io.kvcache.transport.ucx.UcxMemory;
 import java.io.File;
 import java.io.IOException;
 import java.net.URISyntaxException;
@@ -62,6 +64,8 @@ final class ServerClassPathTest {
             "kvcache-core",
             "kvcache-tiers",
             "kvcache-transport",
+            "kvcache-transport-aeron",
+            "kvcache-transport-ucx",
             "micrometer-commons",
             "micrometer-core",
             "micrometer-observation",
@@ -100,8 +104,14 @@ final class ServerClassPathTest {
     /// The roots of the server's modules, then its libraries' jars, as this JVM loads them.
     private static List<Path> shippedRoots() throws URISyntaxException {
         List<Path> roots = new ArrayList<>();
-        for (Class<?> each :
-                List.of(CacheServer.class, TieredKvCache.class, RemoteKvCache.class, Membership.class, KvCache.class)) {
+        for (Class<?> each : List.of(
+                CacheServer.class,
+                TieredKvCache.class,
+                RemoteKvCache.class,
+                AeronEndpoint.class,
+                UcxMemory.class,
+                Membership.class,
+                KvCache.class)) {
             roots.add(Path.of(
                     each.getProtectionDomain().getCodeSource().getLocation().toURI()));
         }

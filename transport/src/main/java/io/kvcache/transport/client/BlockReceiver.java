@@ -5,9 +5,9 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.memory.Pages;
 import io.kvcache.transport.client.RpcClient.RpcException;
+import io.kvcache.transport.net.FabricReader;
 import io.kvcache.transport.net.PayloadSink;
 import io.kvcache.transport.shm.SharedStore;
-import io.kvcache.transport.ucx.UcxReader;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
@@ -41,7 +41,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
     private final RpcClient client;
     private final RemoteSession session;
     private final @Nullable SharedStore store;
-    private final @Nullable UcxReader fabric;
+    private final @Nullable FabricReader fabric;
 
     /// Query whose reply opens the table; null if the table exists already.
     private final @Nullable BlockQuery query;
@@ -353,7 +353,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
             return;
         }
         List<ReceiveBuffers.PooledBuffer> slots = new ArrayList<>();
-        List<UcxReader.RemoteRead> pieces = new ArrayList<>();
+        List<FabricReader.RemoteRead> pieces = new ArrayList<>();
         for (SlotLocation location : locations) {
             ReceiveBuffers.PooledBuffer slot = fabric.contains(location.offset, into.blockBytes())
                     ? client.buffers().allocate(into.blockBytes())
@@ -363,16 +363,16 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
                 break;
             }
             slots.add(slot);
-            pieces.add(new UcxReader.RemoteRead(location.offset, slot.segment(into.blockBytes())));
+            pieces.add(new FabricReader.RemoteRead(location.offset, slot.segment(into.blockBytes())));
         }
         if (pieces.isEmpty()) {
             return; // Nothing to read, and on a miss there is no lease to ask for.
         }
-        UcxReader.Outcome outcome = fabric.read(pieces, Math.max(1, untilNanos - System.nanoTime()));
-        if (outcome == UcxReader.Outcome.BUFFERS_UNSAFE) {
+        FabricReader.Outcome outcome = fabric.read(pieces, Math.max(1, untilNanos - System.nanoTime()));
+        if (outcome == FabricReader.Outcome.BUFFERS_UNSAFE) {
             return; // And the slots stay in use for good.
         }
-        boolean held = outcome == UcxReader.Outcome.DONE && isLeaseHeld(into, untilNanos);
+        boolean held = outcome == FabricReader.Outcome.DONE && isLeaseHeld(into, untilNanos);
         addRead(into, slots, held ? countValid(pieces) : 0);
     }
 
@@ -391,7 +391,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
     }
 
     /// Returns the number of leading blocks that match their checksums.
-    private int countValid(List<UcxReader.RemoteRead> pieces) {
+    private int countValid(List<FabricReader.RemoteRead> pieces) {
         int good = 0;
         while (good < pieces.size() && ChunkedCrc.of(pieces.get(good).into()) == locations.get(good).checksum) {
             good++;

@@ -111,9 +111,10 @@ public final class RemoteKvCache implements KvCache {
     ///
     /// @param address `host:port`, or `tls:host:port` to a server that has a certificate (see
     ///     [RemoteKvCacheBuilder#trust]), or `shm:host:port` to be refused where memory cannot be
-    ///     shared, or `aeron:…` as in [io.kvcache.transport.aeron.AeronEndpoint], which takes a
-    ///     flag of the JVM, or `ucx:host:port` for one-sided reads
+    ///     shared, or `aeron:…` where there is `kvcache-transport-aeron` and a flag of the JVM, or `ucx:host:port`
+    ///     for one-sided reads where there is `kvcache-transport-ucx`
     /// @throws IllegalArgumentException when it is not an address
+    /// @throws IllegalStateException when an artifact or a flag is missing for it
     /// @throws UncheckedIOException when the server cannot be reached
     public static RemoteKvCache connect(String address) {
         return builder(address).connect();

@@ -1,8 +1,8 @@
 package io.kvcache.transport.client;
 
 import io.kvcache.core.memory.Pages;
-import io.kvcache.transport.aeron.AeronConnector;
 import io.kvcache.transport.net.Connector;
+import io.kvcache.transport.net.FabricReader;
 import io.kvcache.transport.net.TcpConnector;
 import io.kvcache.transport.wire.Secret;
 import java.io.IOException;
@@ -11,6 +11,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Objects;
+import java.util.ServiceLoader;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -233,12 +234,13 @@ public final class RemoteKvCacheBuilder {
     ///
     /// @param choice makes the connector
     /// @param sharedMemory whether the client reads the server's memory in place
-    /// @param fabric transports of UCX by which blocks are read one-sided, empty for all; null for none
+    /// @param fabric by which blocks are read one-sided; null for none
     record RemoteAddress(
             ConnectorChoice choice,
             SharedMemoryMode sharedMemory,
-            @Nullable String fabric) {
+            @Nullable Fabric fabric) {
 
+        private static final String AERON = "aeron:";
         private static final String SHM = "shm:";
         private static final String TLS = "tls:";
         private static final Pattern UCX = Pattern.compile("ucx:(.*?)(?:\\?tls=([a-z0-9_,]*))?");
@@ -258,18 +260,24 @@ public final class RemoteKvCacheBuilder {
             this(new ConnectorChoice.Plain(connector), SharedMemoryMode.AUTO, null);
         }
 
-        /// Returns the parsed address. Loads Aeron's classes only for addresses of Aeron.
+        /// Returns the parsed address. Loads the modules of Aeron and UCX only for their addresses.
         ///
         /// @throws IllegalArgumentException when the text is not an address
+        /// @throws IllegalStateException when the module of its carrier, or a flag that it needs, is missing
         static RemoteAddress of(String address) {
-            if (address.startsWith(AeronConnector.SCHEME)) {
-                return new RemoteAddress(new AeronConnector(address));
+            if (address.startsWith(AERON)) {
+                return new RemoteAddress(
+                        provider(Connector.Provider.class, address, "aeron").connector(address));
             }
             Matcher ucx = UCX.matcher(address);
             if (ucx.matches()) {
                 HostPort hostPort = HostPort.of(ucx.group(1));
                 return new RemoteAddress(
-                        hostPort.plainConnector(), SharedMemoryMode.OFF, Objects.requireNonNullElse(ucx.group(2), ""));
+                        hostPort.plainConnector(),
+                        SharedMemoryMode.OFF,
+                        new Fabric(
+                                provider(FabricReader.Provider.class, address, "ucx"),
+                                Objects.requireNonNullElse(ucx.group(2), "")));
             }
             if (address.startsWith(TLS)) {
                 HostPort hostPort = HostPort.of(address.substring(TLS.length()));
@@ -280,6 +288,14 @@ public final class RemoteKvCacheBuilder {
             HostPort hostPort = HostPort.of(shm ? address.substring(SHM.length()) : address);
             return new RemoteAddress(
                     hostPort.plainConnector(), shm ? SharedMemoryMode.REQUIRED : SharedMemoryMode.AUTO, null);
+        }
+
+        /// By the loader that has this class: which one a thread has differs between frameworks.
+        private static <T> T provider(Class<T> service, String address, String carrier) {
+            return ServiceLoader.load(service, service.getClassLoader())
+                    .findFirst()
+                    .orElseThrow(() -> new IllegalStateException(address + " needs another artifact: add the dependency"
+                            + " io.kvcache:kvcache-transport-" + carrier));
         }
 
         /// Returns whether the connection uses TLS.
@@ -326,9 +342,14 @@ public final class RemoteKvCacheBuilder {
         }
     }
 
+    /// The way to read one-sided.
+    ///
+    /// @param transports of UCX, empty for all
+    record Fabric(FabricReader.Provider provider, String transports) {}
+
     /// How a remote cache behaves; see [RemoteKvCacheBuilder] for the meanings and limits.
     ///
-    /// @param fabric transports of UCX by which blocks are read one-sided, empty for all; null for none
+    /// @param fabric by which blocks are read one-sided; null for none
     /// @param localOnly whether the server asks no other server for this client
     /// @param serverSecret tells the secret of a client that is another server of the cluster; null for others
     record RemoteOptions(
@@ -342,7 +363,7 @@ public final class RemoteKvCacheBuilder {
             boolean strict,
             SharedMemoryMode sharedMemory,
             long stagingBytes,
-            @Nullable String fabric,
+            @Nullable Fabric fabric,
             boolean localOnly,
             @Nullable Supplier<@Nullable String> serverSecret) {
 

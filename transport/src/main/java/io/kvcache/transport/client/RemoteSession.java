@@ -2,13 +2,14 @@ package io.kvcache.transport.client;
 
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemory.SharedMemoryFiles;
+import io.kvcache.transport.client.RemoteKvCacheBuilder.Fabric;
 import io.kvcache.transport.client.RemoteKvCacheBuilder.RemoteOptions;
 import io.kvcache.transport.client.RpcClient.RpcException;
 import io.kvcache.transport.net.Connector;
 import io.kvcache.transport.net.DisconnectReason;
+import io.kvcache.transport.net.FabricReader;
 import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.shm.SharedStore.OneSidedCounters;
-import io.kvcache.transport.ucx.UcxReader;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Handshake.Challenge;
@@ -54,7 +55,7 @@ final class RemoteSession {
     private final AccessReporter accessReporter = new AccessReporter();
     private final long renewNanos;
     private final AtomicReference<@Nullable SharedStore> shared = new AtomicReference<>();
-    private final AtomicReference<@Nullable UcxReader> fabric = new AtomicReference<>();
+    private final AtomicReference<@Nullable FabricReader> fabric = new AtomicReference<>();
     private final StagingClient staging;
     private volatile boolean closed;
     /// Messages of the server, on any of its connections.
@@ -150,8 +151,8 @@ final class RemoteSession {
     ///
     /// @throws RpcException when there was no answer
     void connectFabric() throws RpcException {
-        String transports = options.fabric();
-        if (transports == null) {
+        Fabric over = options.fabric();
+        if (over == null) {
             return;
         }
         try {
@@ -159,7 +160,7 @@ final class RemoteSession {
                 throw new IOException("the server's memory is not on a fabric");
             }
             FabricDescriptor place = call(MessageType.FABRIC, new BodyWriter(), FabricDescriptor::read, 0);
-            fabric.set(UcxReader.connect(place, transports));
+            fabric.set(over.provider().connect(place, over.transports()));
             if (closed) {
                 unmapSharedMemory();
             }
@@ -179,8 +180,8 @@ final class RemoteSession {
 
     /// Returns the reader of the server's memory over a fabric, or null if there is none or it has failed.
     @Nullable
-    UcxReader fabric() {
-        UcxReader reader = fabric.get();
+    FabricReader fabric() {
+        FabricReader reader = fabric.get();
         return reader != null && reader.isUsable() ? reader : null;
     }
 
@@ -190,7 +191,7 @@ final class RemoteSession {
         if (store != null) {
             store.release();
         }
-        UcxReader reader = fabric.getAndSet(null);
+        FabricReader reader = fabric.getAndSet(null);
         if (reader != null) {
             // It waits for a read that is going on.
             Thread.ofPlatform().daemon().name("kvcache-ucx-close").start(reader::close);

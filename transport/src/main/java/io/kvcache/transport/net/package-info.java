@@ -6,6 +6,7 @@
 /// - [io.kvcache.transport.net.FrameConnection] does both, for the side that connects by a
 ///   [io.kvcache.transport.net.Connector]. Tests put doubles in its place that lose, delay and reorder bytes.
 /// - [io.kvcache.transport.net.TcpConnection] is a blocking channel. A server has a platform thread for each.
+/// - [io.kvcache.transport.net.FabricReader] reads slots of another process without frames.
 /// - [io.kvcache.transport.net.PemFiles] reads certificates and keys, for all that speaks TLS here and elsewhere.
 ///
 /// Channels block, because a thread that waits in the kernel is woken once for a request. A selector, or the poller

@@ -9,7 +9,6 @@ import io.kvcache.core.Match;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointStats;
 import io.kvcache.transport.endpoint.TcpEndpoint;
@@ -18,7 +17,6 @@ import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
@@ -28,10 +26,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
-import org.junit.jupiter.api.io.TempDir;
 
 /// A client that is killed in the middle of puts and reads leaves nothing behind, and a server that is
-/// stopped holds nobody up for longer than he said: over TCP, Aeron and shared memory.
+/// stopped delays no call beyond its timeout: over TCP and shared memory.
 @EnabledOnOs(OS.LINUX)
 @Timeout(120)
 final class ProcessFailureTest {
@@ -39,23 +36,13 @@ final class ProcessFailureTest {
     /// Little to wait for a server that does not answer, and enough for one that does on a busy machine.
     private static final Duration SHORT = Duration.ofSeconds(1);
 
-    /// A connection takes more than a socket's.
-    private static final Duration LONGER = Duration.ofSeconds(2);
-
-    @TempDir
-    private Path folder = Path.of("");
-
-    private static TieredKvCache store() {
+    static TieredKvCache store() {
         return TieredKvCache.builder()
                 .hostBytes(64 << 20)
                 .prefaultInBackground(false)
                 .failOnLeak(true)
                 .closeWait(Duration.ofSeconds(10))
                 .build();
-    }
-
-    private String ipc() {
-        return "aeron:ipc?dir=" + folder.resolve("server");
     }
 
     @Test
@@ -68,17 +55,7 @@ final class ProcessFailureTest {
         }
     }
 
-    @Test
-    @Tag("slow")
-    void givenAnAeronClientInTheMiddleOfPutsAndReads_whenKilled_thenAllIsBackAndNothingIsWrong() throws Exception {
-        EndpointOptions options = EndpointOptions.DEFAULTS.withMaxLease(Duration.ofSeconds(3));
-        try (TieredKvCache store = store();
-                AeronEndpoint endpoint = AeronEndpoint.open(store, ipc(), options)) {
-            killed(store, endpoint::stats, endpoint.address());
-        }
-    }
-
-    private static void killed(TieredKvCache store, Supplier<EndpointStats> stats, String address) throws Exception {
+    static void killed(TieredKvCache store, Supplier<EndpointStats> stats, String address) throws Exception {
         store.register(TestBlocks.SPACE);
         try (TestProcess client = TestProcess.start("storm", address)) {
             assertThat(client.line()).isEqualTo("RESERVED");
@@ -114,17 +91,7 @@ final class ProcessFailureTest {
         }
     }
 
-    @Test
-    @Tag("slow")
-    void givenAStoppedServer_whenAskedOverAeron_thenAnswersInTimeAndARecovery() throws Exception {
-        try (TestProcess server = TestProcess.start("serve", ipc());
-                RemoteKvCache cache = connect(server.line(), LONGER)) {
-            // For longer than a driver may be silent: who serves there notices it as well when he goes on.
-            goesOn(server, cache, stopped(server, cache));
-        }
-    }
-
-    private static RemoteKvCache connect(String address, Duration request) {
+    static RemoteKvCache connect(String address, Duration request) {
         RemoteKvCacheBuilder builder = RemoteKvCache.builder(address).requestTimeout(request);
         AtomicReference<RemoteKvCache> connected = new AtomicReference<>();
         TestBlocks.await("it is connected in so short a time", () -> {
@@ -141,7 +108,7 @@ final class ProcessFailureTest {
     }
 
     /// Puts three blocks, and stops the server, which then answers nothing.
-    private static BlockChain stopped(TestProcess server, RemoteKvCache cache) throws Exception {
+    static BlockChain stopped(TestProcess server, RemoteKvCache cache) throws Exception {
         BlockChain chain = TestBlocks.chain(1, 3);
         for (int index = 0; index < 3; index++) {
             int next = index;
@@ -157,7 +124,7 @@ final class ProcessFailureTest {
         return chain;
     }
 
-    private static void goesOn(TestProcess server, RemoteKvCache cache, BlockChain chain) throws Exception {
+    static void goesOn(TestProcess server, RemoteKvCache cache, BlockChain chain) throws Exception {
         server.signal("CONT");
         TestBlocks.await("an answer again", () -> TestBlocks.verified(cache, chain) == 3);
         assertThat(cache.remoteStats().memoryUsed()).isZero();

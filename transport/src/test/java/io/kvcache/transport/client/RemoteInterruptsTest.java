@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.contract.Repetitions;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.TcpEndpoint;
 import io.kvcache.transport.net.TestCertificate;
@@ -52,7 +51,7 @@ final class RemoteInterruptsTest {
                         .requestTimeout(TestBlocks.PATIENCE)
                         .sharedMemory(SharedMemoryMode.OFF)
                         .connect()) {
-            interrupt(cache);
+            interrupt(store, cache);
         }
     }
 
@@ -69,23 +68,12 @@ final class RemoteInterruptsTest {
                         .trust(certificate.pem())
                         .requestTimeout(TestBlocks.PATIENCE)
                         .connect()) {
-            interrupt(cache);
-        }
-    }
-
-    @Test
-    void givenAeron_whenAThreadIsInterrupted_thenOthersMissNothing() throws Exception {
-        String address = "aeron:ipc?dir=" + folder.resolve("server");
-        try (AeronEndpoint endpoint = AeronEndpoint.open(store, address, EndpointOptions.DEFAULTS);
-                RemoteKvCache cache = RemoteKvCache.builder(endpoint.address())
-                        .requestTimeout(TestBlocks.PATIENCE)
-                        .connect()) {
-            interrupt(cache);
+            interrupt(store, cache);
         }
     }
 
     /// One thread is interrupted again and again while it puts, reads and asks. Two others read what is stored.
-    private void interrupt(RemoteKvCache cache) throws Exception {
+    static void interrupt(TieredKvCache store, RemoteKvCache cache) throws Exception {
         cache.register(TestBlocks.SPACE);
         BlockChain held = TestBlocks.stored(store, 1, HELD_BLOCKS);
         AtomicBoolean ended = new AtomicBoolean();

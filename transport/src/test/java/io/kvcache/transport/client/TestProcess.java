@@ -10,8 +10,6 @@ import io.kvcache.core.contract.TestJvm;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
-import io.kvcache.transport.aeron.AeronConnector;
-import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.TcpEndpoint;
 import java.io.BufferedReader;
@@ -48,13 +46,20 @@ final class TestProcess implements AutoCloseable {
 
     /// With the flag that Aeron needs if an argument is an address of it.
     static TestProcess start(String... arguments) throws IOException {
-        boolean aeron = Stream.of(arguments).anyMatch(each -> each.startsWith(AeronConnector.SCHEME));
+        return start(TestProcess.class, arguments);
+    }
+
+    /// @param main reads its arguments
+    static TestProcess start(Class<?> main, String... arguments) throws IOException {
+        boolean aeron = Stream.of(arguments).anyMatch(each -> each.startsWith("aeron:"));
         return start(
-                aeron ? List.of("--add-exports", "java.base/jdk.internal.misc=ALL-UNNAMED") : List.of(), arguments);
+                main,
+                aeron ? List.of("--add-exports", "java.base/jdk.internal.misc=ALL-UNNAMED") : List.of(),
+                arguments);
     }
 
     /// @param flags of the JVM, beside the usual ones
-    static TestProcess start(List<String> flags, String... arguments) throws IOException {
+    static TestProcess start(Class<?> main, List<String> flags, String... arguments) throws IOException {
         List<String> command = new ArrayList<>(List.of(
                 TestJvm.program(),
                 "-ea",
@@ -65,7 +70,7 @@ final class TestProcess implements AutoCloseable {
                 System.getProperty("java.class.path")));
         command.addAll(TestJvm.FLAGS);
         command.addAll(flags);
-        command.add(TestProcess.class.getName());
+        command.add(main.getName());
         command.addAll(List.of(arguments));
         return new TestProcess(new ProcessBuilder(command)
                 .redirectError(ProcessBuilder.Redirect.INHERIT)
@@ -137,21 +142,13 @@ final class TestProcess implements AutoCloseable {
         process.destroyForcibly();
     }
 
-    /// `serve PORT`, perhaps with a folder for shared memory, `serve aeron:…`, `ucx TRANSPORTS` and that folder,
-    /// `hold ADDRESS`, `storm ADDRESS`, `view ADDRESS`, or `plain ADDRESS aeron:…`
+    /// `serve PORT`, perhaps with a folder for shared memory, `hold ADDRESS`, `storm ADDRESS` or `view ADDRESS`
     @SuppressWarnings("SystemOut") // that is how a child speaks
     public static void main(String[] arguments) throws IOException {
         BufferedReader told = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         switch (arguments[0]) {
-            case "plain" -> plain(arguments[1], arguments[2], told);
-            case "serve" -> {
-                if (arguments[1].startsWith(AeronConnector.SCHEME)) {
-                    serveAeron(arguments[1], told);
-                    return;
-                }
+            case "serve" ->
                 serve(Integer.parseInt(arguments[1]), arguments.length > 2 ? Path.of(arguments[2]) : null, told);
-            }
-            case "ucx" -> serveUcx(arguments[1], Path.of(arguments[2]), told);
             case "view" -> view(arguments[1], told);
             case "hold" -> hold(arguments[1], told);
             case "storm" -> storm(arguments[1]);
@@ -170,52 +167,6 @@ final class TestProcess implements AutoCloseable {
                         EndpointOptions.DEFAULTS)) {
             System.out.println(endpoint.address().getPort());
             told.readLine();
-        }
-    }
-
-    @SuppressWarnings("SystemOut")
-    private static void serveAeron(String address, BufferedReader told) throws IOException {
-        try (LocalKvCache store = TieredKvCache.builder()
-                        .hostBytes(128 << 20)
-                        .prefaultInBackground(false)
-                        .build();
-                AeronEndpoint endpoint = AeronEndpoint.open(store, address, EndpointOptions.DEFAULTS)) {
-            System.out.println(endpoint.address());
-            told.readLine();
-        }
-    }
-
-    @SuppressWarnings("SystemOut")
-    private static void serveUcx(String transports, Path folder, BufferedReader told) throws IOException {
-        try (LocalKvCache store = TieredKvCache.builder()
-                        .hostBytes(128 << 20)
-                        .prefaultInBackground(false)
-                        .shareMemory(folder)
-                        .build();
-                UcxServer server = UcxServer.open(store, transports)) {
-            System.out.println(server.address());
-            told.readLine();
-        }
-    }
-
-    /// Uses one address, and when it is told to, says what becomes of the other two ways to use Aeron.
-    @SuppressWarnings("SystemOut")
-    private static void plain(String address, String aeron, BufferedReader told) throws IOException {
-        try (RemoteKvCache cache = RemoteKvCache.connect(address)) {
-            cache.register(TestBlocks.SPACE);
-            System.out.println("verified " + TestBlocks.verified(cache, TestBlocks.chain(1, 10)));
-            told.readLine();
-            try {
-                RemoteKvCache.connect(aeron).close();
-            } catch (IllegalStateException refused) {
-                System.out.println("connect: " + refused.getMessage());
-            }
-            try {
-                AeronEndpoint.open(cache, aeron, EndpointOptions.DEFAULTS).close();
-            } catch (IllegalStateException refused) {
-                System.out.println("open: " + refused.getMessage());
-            }
-            System.out.println("verified " + TestBlocks.verified(cache, TestBlocks.chain(1, 10)));
         }
     }
 

@@ -75,6 +75,34 @@ final class BordersTest {
             .resideInAPackage("io.kvcache.cluster..");
 
     @ArchTest
+    static final ArchRule ONLY_SERVER_AND_BENCH_IMPORT_CARRIERS = noClasses()
+            .that()
+            .resideOutsideOfPackages(
+                    "io.kvcache.transport.aeron..",
+                    "io.kvcache.transport.ucx..",
+                    "io.kvcache.server..",
+                    "io.kvcache.bench..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage("io.kvcache.transport.aeron..", "io.kvcache.transport.ucx..");
+
+    @ArchTest
+    static final ArchRule CARRIERS_STAND_ON_CORE_AND_TRANSPORT = noClasses()
+            .that()
+            .resideInAnyPackage("io.kvcache.transport.aeron..", "io.kvcache.transport.ucx..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage("io.kvcache.transport.client..", "io.kvcache.transport.peer..");
+
+    @ArchTest
+    static final ArchRule AERON_STAYS_IN_ITS_CARRIER = noClasses()
+            .that()
+            .resideOutsideOfPackage("io.kvcache.transport.aeron..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage("io.aeron..", "org.agrona..");
+
+    @ArchTest
     static final ArchRule JGROUPS_STAYS_IN_CLUSTER = noClasses()
             .that()
             .resideOutsideOfPackage("io.kvcache.cluster..")

@@ -97,8 +97,8 @@ final class UcxTest {
     void givenAServerThatIsKilled_whenBlocksAreRead_thenAMissAndWhatHadArrivedStays(String transports)
             throws Exception {
         try (ShmDirectory own = ShmDirectory.make();
-                TestProcess server =
-                        TestProcess.start("ucx", transports, own.path().toString());
+                TestProcess server = TestProcess.start(
+                        UcxTestProcess.class, transports, own.path().toString());
                 RemoteKvCache cache = connect(server.line())) {
             BlockChain chain = TestBlocks.stored(cache, 1, 10);
             BlockTable held = cache.acquire(chain);

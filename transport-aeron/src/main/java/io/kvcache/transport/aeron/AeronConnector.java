@@ -52,6 +52,15 @@ public final class AeronConnector implements Connector {
         this.address.requireAgrona();
     }
 
+    /// Found by `ServiceLoader`. Loads nothing of Aeron by itself.
+    public static final class Provider implements Connector.Provider {
+
+        @Override
+        public Connector connector(String address) {
+            return new AeronConnector(address);
+        }
+    }
+
     /// Connects on a thread of its own: an interrupt of a thread that waits for Aeron ends the client of all
     /// connections.
     @Override

@@ -255,7 +255,7 @@ final class AeronTest {
     @Test
     @Tag("nightly")
     void givenAServerThatIsKilled_whenAnotherTakesItsPlace_thenAMissAndThenItIsFound() throws Exception {
-        try (TestProcess first = TestProcess.start("serve", ipc())) {
+        try (TestProcess first = TestProcess.start(AeronTestProcess.class, "serve", ipc())) {
             first.line();
             // So that who writes to a driver that is gone does not wait long.
             try (RemoteKvCache cache = connect(ipc(), Duration.ofSeconds(10))) {
@@ -268,7 +268,7 @@ final class AeronTest {
                         .as("what had arrived stays")
                         .isEqualTo(10);
                 held.close();
-                try (TestProcess second = TestProcess.start("serve", ipc())) {
+                try (TestProcess second = TestProcess.start(AeronTestProcess.class, "serve", ipc())) {
                     second.line();
                     TestBlocks.await("connected again", () -> TestBlocks.put(cache, chain, 0));
                     assertThat(TestBlocks.verified(cache, chain)).isEqualTo(1);
@@ -289,8 +289,8 @@ final class AeronTest {
             store.register(TestBlocks.SPACE);
             TestBlocks.stored(store, 1, 10);
             String address = "127.0.0.1:" + endpoint.address().getPort();
-            try (TestProcess client =
-                    TestProcess.start(List.of("-Xlog:class+load:file=" + loaded), "plain", address, ipc())) {
+            try (TestProcess client = TestProcess.start(
+                    AeronTestProcess.class, List.of("-Xlog:class+load:file=" + loaded), "plain", address, ipc())) {
                 assertThat(client.line()).isEqualTo("verified 10");
                 assertThat(Files.readString(loaded))
                         .contains("io.kvcache.transport.net.TcpConnector")

@@ -4,6 +4,7 @@ import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.kvcache.transport.net.FabricReader;
 import io.kvcache.transport.ucx.UcpLibrary.UcpFunction;
 import io.kvcache.transport.wire.SharedMemoryCodec.FabricDescriptor;
 import java.io.IOException;
@@ -17,13 +18,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
-/// Reads another process's slots one-sided. It returns the bytes that lie there at that moment. The caller must
-/// verify that they belong to the block it wants.
-///
-/// **Ownership.** The caller that connects it closes it.
-///
-/// **Threads.** Any; one after the other.
-public final class UcxReader implements AutoCloseable {
+/// Reads another process's slots one-sided, over UCX.
+public final class UcxReader implements FabricReader {
 
     private static final System.Logger LOG = System.getLogger(UcxReader.class.getName());
 
@@ -82,36 +78,21 @@ public final class UcxReader implements AutoCloseable {
         }
     }
 
-    /// One piece of another process's slots.
-    ///
-    /// @param offset from the first slot
-    /// @param into native memory, as large as the piece
-    public record RemoteRead(long offset, MemorySegment into) {}
+    /// Found by `ServiceLoader`. Loads UCX at the first connection.
+    public static final class Provider implements FabricReader.Provider {
 
-    /// Result of a read.
-    public enum Outcome {
-        /// All bytes are here.
-        DONE,
-        /// Bytes are missing, and UCX writes to the buffers no more.
-        FAILED,
-        /// Bytes are missing, and UCX may write to the buffers at any time: never use them again.
-        BUFFERS_UNSAFE
-    }
-
-    /// Connects to the process that offers the slots.
-    ///
-    /// @param transports as UCX names them; empty for all that there are
-    /// @throws IOException when UCX is missing, or has no way there
-    public static UcxReader connect(FabricDescriptor place, String transports) throws IOException {
-        UcpWorker worker = UcpWorker.open(transports, "");
-        boolean good = false;
-        try {
-            UcxReader reader = new UcxReader(worker, place);
-            good = true;
-            return reader;
-        } finally {
-            if (!good) {
-                worker.close();
+        @Override
+        public FabricReader connect(FabricDescriptor place, String transports) throws IOException {
+            UcpWorker worker = UcpWorker.open(transports, "");
+            boolean good = false;
+            try {
+                UcxReader reader = new UcxReader(worker, place);
+                good = true;
+                return reader;
+            } finally {
+                if (!good) {
+                    worker.close();
+                }
             }
         }
     }
@@ -143,20 +124,17 @@ public final class UcxReader implements AutoCloseable {
         return copy.copyFrom(MemorySegment.ofArray(bytes));
     }
 
-    /// Returns whether the reader has not failed. A failed one stays unusable.
+    @Override
     public boolean isUsable() {
         return usable;
     }
 
-    /// Returns whether a range of bytes lies in the slots.
+    @Override
     public boolean contains(long offset, long bytes) {
         return offset >= 0 && bytes >= 0 && offset <= descriptor.bytes() - bytes;
     }
 
-    /// Reads all pieces, or fails.
-    ///
-    /// @param pieces each in the slots
-    /// @param timeoutNanos for all of them
+    @Override
     public Outcome read(List<RemoteRead> pieces, long timeoutNanos) {
         long end = System.nanoTime() + timeoutNanos;
         lock.lock();
@@ -179,14 +157,14 @@ public final class UcxReader implements AutoCloseable {
     }
 
     private boolean begin(RemoteRead remoteRead) {
-        assert contains(remoteRead.offset, remoteRead.into.byteSize()) : remoteRead + " is not in the slots";
+        assert contains(remoteRead.offset(), remoteRead.into().byteSize()) : remoteRead + " is not in the slots";
         long request;
         try {
             request = (long) get.invokeExact(
                     endpoint,
-                    remoteRead.into,
-                    remoteRead.into.byteSize(),
-                    descriptor.base() + remoteRead.offset,
+                    remoteRead.into(),
+                    remoteRead.into().byteSize(),
+                    descriptor.base() + remoteRead.offset(),
                     key,
                     none);
         } catch (Throwable bug) {
@@ -268,7 +246,6 @@ public final class UcxReader implements AutoCloseable {
         }
     }
 
-    /// Ends the connection, after a read that is in progress.
     @Override
     public void close() {
         lock.lock();

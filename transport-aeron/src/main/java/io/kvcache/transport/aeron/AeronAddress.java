@@ -206,14 +206,10 @@ public record AeronAddress(
         return IPC + (driver != null ? "?driver=" + driver : "?dir=" + folder);
     }
 
-    /// Checks for the jars and the flag without which Aeron fails at its first use, with an error that names no remedy.
+    /// Checks for the flag without which Aeron fails at its first use, with an error that names no remedy.
     ///
-    /// @throws IllegalStateException when this JVM was started without the jars, which are optional, or the flag
+    /// @throws IllegalStateException when this JVM was started without it
     void requireAgrona() {
-        if (AeronAddress.class.getResource("/io/aeron/driver/MediaDriver.class") == null) {
-            throw new IllegalStateException(text + " needs Aeron on the class path: add the dependency"
-                    + " io.aeron:aeron-driver, which kvcache-transport leaves out");
-        }
         if (!Object.class.getModule().isExported("jdk.internal.misc", AeronAddress.class.getModule())) {
             throw new IllegalStateException(
                     text + " needs a JVM that is started with --add-exports java.base/jdk.internal.misc=ALL-UNNAMED");

@@ -21,7 +21,7 @@ record UcxServer(TcpEndpoint endpoint, UcxMemory memory, String address) impleme
         UcxMemory memory = UcxMemory.export(Objects.requireNonNull(store.sharedMemory()), transports);
         boolean good = false;
         try {
-            UcxReader.connect(memory.descriptor(), transports).close();
+            new UcxReader.Provider().connect(memory.descriptor(), transports).close();
             TcpEndpoint endpoint = TcpEndpoint.open(
                     store,
                     new InetSocketAddress(InetAddress.getLoopbackAddress(), 0),
