@@ -1,6 +1,6 @@
 package io.kvcache.server;
 
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import io.kvcache.server.cluster.ClusterMember;
 import io.kvcache.server.config.ClusterConfig;
 import io.kvcache.server.config.ConfigReader.SettingInForce;

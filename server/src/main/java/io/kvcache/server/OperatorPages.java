@@ -1,6 +1,7 @@
 package io.kvcache.server;
 
 import io.kvcache.core.cost.PrefillCost;
+import io.kvcache.core.stats.TierTransferStats;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.server.cluster.ClusterEndpoint;
 import io.kvcache.server.cluster.ClusterMember;
@@ -32,7 +33,6 @@ import io.kvcache.server.metrics.ServerMetrics.ProcessMetrics;
 import io.kvcache.server.remote.RemoteEndpoint;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
-import io.kvcache.tiers.movement.TierTransferStats;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import io.netty.handler.codec.http.HttpMethod;
 import io.netty.handler.codec.http.HttpRequest;

@@ -1,9 +1,9 @@
 package io.kvcache.server;
 
+import io.kvcache.core.stats.TierTransferStats;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ConnectionRegistry;
-import io.kvcache.tiers.movement.TierTransferStats;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.util.ArrayList;

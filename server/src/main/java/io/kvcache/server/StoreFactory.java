@@ -1,8 +1,8 @@
 package io.kvcache.server;
 
 import io.kvcache.core.cost.PrefillCost;
+import io.kvcache.core.spi.Clock;
 import io.kvcache.core.tier.TierSource;
-import io.kvcache.core.time.Clock;
 import io.kvcache.server.config.MemoryConfig.PrefaultMode;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TransportConfig;

@@ -3,7 +3,7 @@ package io.kvcache.server;
 import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import io.kvcache.server.access.SecretFile;
 import io.kvcache.server.config.DiskTierConfig;
 import io.kvcache.server.config.RecomputeConfig;

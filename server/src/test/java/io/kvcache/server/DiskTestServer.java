@@ -12,7 +12,7 @@ import io.kvcache.server.config.RecomputeConfig;
 import io.kvcache.server.lm.LmTestClient;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.NettyTransport.TransportKind;
-import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.options.OnIncompatible;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.lang.foreign.MemorySegment;

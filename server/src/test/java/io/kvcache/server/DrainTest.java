@@ -11,7 +11,7 @@ import io.kvcache.server.config.DiskTierConfig;
 import io.kvcache.server.config.DiskTierConfig.DiskConfig;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.NettyTransport.TransportKind;
-import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.options.OnIncompatible;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.net.InetAddress;

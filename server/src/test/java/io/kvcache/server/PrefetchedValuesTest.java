@@ -9,7 +9,7 @@ import static io.kvcache.server.DiskTestServer.value;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.contract.Pause;
-import io.kvcache.core.store.HostStore.PrefetchStats;
+import io.kvcache.core.stats.PrefetchStats;
 import io.kvcache.server.config.RecomputeConfig;
 import java.io.IOException;
 import java.net.Socket;

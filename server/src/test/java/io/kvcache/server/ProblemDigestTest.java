@@ -2,9 +2,9 @@ package io.kvcache.server;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.stats.TierTransferStats;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tier.TierStats;
-import io.kvcache.tiers.movement.TierTransferStats;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;

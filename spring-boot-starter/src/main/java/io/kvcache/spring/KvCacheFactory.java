@@ -3,7 +3,7 @@ package io.kvcache.spring;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.policy.EvictionPolicies;
 import io.kvcache.core.policy.EvictionPolicyFactory;
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
 import io.kvcache.tiers.directory.DiskDirectoryException;

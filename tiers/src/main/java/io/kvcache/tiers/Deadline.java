@@ -1,6 +1,6 @@
 package io.kvcache.tiers;
 
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 
 /// A time-out with the moment at which it began. What is begun on a request's behalf later shares the request's
 /// deadline, and does not begin a time-out of its own.

@@ -3,9 +3,9 @@ package io.kvcache.tiers;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.directory.DiskDirectory.DirectoryOptions;
 import io.kvcache.tiers.disk.DiskGeometry;
-import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
 import io.kvcache.tiers.movement.WriteBudget;
+import io.kvcache.tiers.options.OnIncompatible;
 import java.nio.file.Path;
 import java.util.Objects;
 

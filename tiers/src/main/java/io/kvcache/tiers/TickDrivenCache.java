@@ -1,9 +1,9 @@
 package io.kvcache.tiers;
 
-import io.kvcache.core.memory.HostMemorySource;
+import io.kvcache.core.spi.Clock;
+import io.kvcache.core.spi.HostMemorySource;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
-import io.kvcache.core.time.Clock;
 import io.kvcache.tiers.StoreContext.AccessListeners;
 import io.kvcache.tiers.StoreContext.OpenHandles;
 import io.kvcache.tiers.TieredKvCache.StoreShutdown;
@@ -25,6 +25,7 @@ import java.util.List;
 /// @param cache the public interface
 /// @param store behind the cache
 /// @param tierScheduler to tick
+@SuppressWarnings("exports") // For simulations of ours.
 public record TickDrivenCache(TieredKvCache cache, HostStore store, TierScheduler tierScheduler) {
 
     /// Parts and settings that a store is opened with.

@@ -1,12 +1,12 @@
 package io.kvcache.tiers;
 
-import io.kvcache.core.memory.HostMemorySource;
+import io.kvcache.core.spi.Clock;
+import io.kvcache.core.spi.HostMemorySource;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierSource;
-import io.kvcache.core.time.Clock;
 import io.kvcache.tiers.directory.DiskDirectory;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;
@@ -15,12 +15,12 @@ import io.kvcache.tiers.disk.DiskSet.SetMember;
 import io.kvcache.tiers.front.CachedDiskTier;
 import io.kvcache.tiers.front.CachedDiskTier.RetiredTiers;
 import io.kvcache.tiers.memory.MappedMemorySource;
-import io.kvcache.tiers.memory.MemoryOptions;
 import io.kvcache.tiers.movement.TierOpener;
 import io.kvcache.tiers.movement.TierScheduler;
 import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
 import io.kvcache.tiers.movement.TierThreads;
 import io.kvcache.tiers.movement.WriteBudget;
+import io.kvcache.tiers.options.MemoryOptions;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;

@@ -26,14 +26,15 @@ import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.core.shm.SharedMemory.SharedMemoryFiles;
 import io.kvcache.core.shm.StagingArea;
+import io.kvcache.core.spi.Clock;
+import io.kvcache.core.stats.DiskTierStats;
+import io.kvcache.core.stats.ObjectResidency;
+import io.kvcache.core.stats.PrefetchStats;
+import io.kvcache.core.stats.PrefixLevel;
+import io.kvcache.core.stats.TierTransferStats;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.store.HostStore.PrefetchStats;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
-import io.kvcache.core.store.ObjectResidency;
-import io.kvcache.core.store.PrefixScan;
 import io.kvcache.core.store.TierPort;
-import io.kvcache.core.store.TierPort.DiskTierStats;
-import io.kvcache.core.time.Clock;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.tiers.ObjectOperations.HostObjectCatalog;
@@ -44,7 +45,6 @@ import io.kvcache.tiers.StoreContext.OpenHandles;
 import io.kvcache.tiers.memory.SharedMemorySource;
 import io.kvcache.tiers.movement.TierScheduler;
 import io.kvcache.tiers.movement.TierScheduler.FlushBarrier;
-import io.kvcache.tiers.movement.TierTransferStats;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
@@ -365,7 +365,7 @@ public final class TieredKvCache implements LocalKvCache {
     /// @param namespaces by number, in the order of registration, whose blocks are shown
     /// @param under first block of the run whose branches are shown; null for those that chains begin with
     /// @param limit nodes that are listed at most
-    public PrefixScan.PrefixLevel prefixes(IntPredicate namespaces, @Nullable BlockKey under, int limit) {
+    public PrefixLevel prefixes(IntPredicate namespaces, @Nullable BlockKey under, int limit) {
         openHandles.requireOpen();
         return store.prefixes(namespaces, under, limit);
     }
@@ -454,7 +454,7 @@ public final class TieredKvCache implements LocalKvCache {
         return store.fallbackReport();
     }
 
-    /// The eviction policy's clock, for [PrefixScan.PrefixNode#lastUse]: it advances with uses, not with time.
+    /// The eviction policy's clock, for [PrefixLevel.PrefixNode#lastUse]: it advances with uses, not with time.
     public long policyClock() {
         openHandles.requireOpen();
         return store.policyClock();

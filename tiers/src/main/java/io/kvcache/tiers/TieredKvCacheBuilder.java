@@ -1,29 +1,29 @@
 package io.kvcache.tiers;
 
 import io.kvcache.core.cost.PrefillCost;
-import io.kvcache.core.memory.HostMemory;
-import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.spi.Clock;
+import io.kvcache.core.spi.HostMemory;
+import io.kvcache.core.spi.HostMemorySource;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.store.StoreEvents.EventLog;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierSource;
-import io.kvcache.core.time.Clock;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.tiers.StoreContext.AccessListeners;
 import io.kvcache.tiers.StoreContext.OpenHandles;
 import io.kvcache.tiers.TieredKvCache.SharedHostMemory;
 import io.kvcache.tiers.TieredKvCache.StoreShutdown;
 import io.kvcache.tiers.memory.MappedMemorySource;
-import io.kvcache.tiers.memory.MemoryOptions;
 import io.kvcache.tiers.memory.MemoryReservationException;
 import io.kvcache.tiers.memory.PagePrefaulter;
 import io.kvcache.tiers.memory.PagePrefaulter.BackgroundPrefaulter;
 import io.kvcache.tiers.memory.SharedMemorySource;
-import io.kvcache.tiers.memory.SharedMemorySource.StagingLimits;
+import io.kvcache.tiers.options.MemoryOptions;
+import io.kvcache.tiers.options.StagingLimits;
 import io.kvcache.tiers.os.SystemClock;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -138,7 +138,7 @@ public final class TieredKvCacheBuilder {
     }
 
     /// Sets how much memory clients that map this store may have to write into, beside it in the folder. Default:
-    /// [SharedMemorySource.StagingLimits#DEFAULTS]. It is reserved at a client's first put.
+    /// [StagingLimits#DEFAULTS]. It is reserved at a client's first put.
     public TieredKvCacheBuilder stagingLimits(StagingLimits limits) {
         staging = limits;
         return this;

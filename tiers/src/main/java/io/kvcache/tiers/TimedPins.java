@@ -2,8 +2,8 @@ package io.kvcache.tiers;
 
 import io.kvcache.core.Hint;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.spi.Clock;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.time.Clock;
 import io.kvcache.core.tree.ControlWord;
 import java.util.HashMap;
 import java.util.Iterator;

@@ -5,10 +5,10 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import io.kvcache.core.contract.Pause;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.stats.TierTransferStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.directory.DiskDirectoryException;
-import io.kvcache.tiers.movement.TierTransferStats;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.channels.FileChannel;

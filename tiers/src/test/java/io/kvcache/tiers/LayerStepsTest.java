@@ -22,7 +22,7 @@ import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.memory.MappedMemorySource;
-import io.kvcache.tiers.memory.MemoryOptions;
+import io.kvcache.tiers.options.MemoryOptions;
 import io.kvcache.tiers.simulation.ForwardingDevice;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

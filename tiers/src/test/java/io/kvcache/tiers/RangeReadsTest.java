@@ -12,7 +12,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.ByteRange;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.tiers.movement.TierTransferStats;
+import io.kvcache.core.stats.TierTransferStats;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;

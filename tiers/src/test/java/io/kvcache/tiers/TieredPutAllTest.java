@@ -11,7 +11,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import io.kvcache.tiers.BlockWrites.BulkPut;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;

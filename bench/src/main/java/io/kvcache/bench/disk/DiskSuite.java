@@ -14,7 +14,7 @@ import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.device.FileDevice;
 import io.kvcache.tiers.memory.MappedMemory;
 import io.kvcache.tiers.memory.MappedMemorySource;
-import io.kvcache.tiers.memory.MemoryOptions;
+import io.kvcache.tiers.options.MemoryOptions;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;

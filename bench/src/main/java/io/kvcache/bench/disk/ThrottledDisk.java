@@ -11,7 +11,7 @@ import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
 import io.kvcache.tiers.memory.MappedMemorySource;
-import io.kvcache.tiers.memory.MemoryOptions;
+import io.kvcache.tiers.options.MemoryOptions;
 import io.kvcache.tiers.simulation.ForwardingDevice;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;

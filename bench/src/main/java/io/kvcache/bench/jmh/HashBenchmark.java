@@ -1,10 +1,10 @@
 package io.kvcache.bench.jmh;
 
+import io.kvcache.core.hash.Sha256;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.identity.Sha256;
 import java.security.MessageDigest;
 import java.util.SplittableRandom;
 import java.util.concurrent.TimeUnit;

@@ -10,7 +10,7 @@ import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.StoreEvents.EventLog;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.tiers.memory.MappedMemorySource;
-import io.kvcache.tiers.memory.MemoryOptions;
+import io.kvcache.tiers.options.MemoryOptions;
 
 /// A store with room for a million records and as many slots, used directly, without a cache around it.
 public final class ResidentStore implements AutoCloseable {

@@ -1,6 +1,6 @@
 package io.kvcache.bench.sim;
 
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 
 /// Virtual time.
 ///

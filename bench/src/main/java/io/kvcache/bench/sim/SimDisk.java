@@ -1,7 +1,7 @@
 package io.kvcache.bench.sim;
 
 import io.kvcache.bench.sim.SimConfig.SimContext;
-import io.kvcache.core.memory.HostMemory;
+import io.kvcache.core.spi.HostMemory;
 import io.kvcache.core.tier.ForwardingListener;
 import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.Tier;
@@ -11,12 +11,12 @@ import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig;
-import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.DiskSet;
 import io.kvcache.tiers.disk.DiskSet.SetMember;
 import io.kvcache.tiers.front.CachedDiskTier;
 import io.kvcache.tiers.front.CachedDiskTier.RetiredTiers;
 import io.kvcache.tiers.movement.TierOpener;
+import io.kvcache.tiers.options.OnIncompatible;
 import io.kvcache.tiers.simulation.FaultRates;
 import io.kvcache.tiers.simulation.FaultyDevice;
 import java.lang.foreign.MemorySegment;

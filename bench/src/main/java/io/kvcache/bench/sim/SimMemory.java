@@ -1,8 +1,8 @@
 package io.kvcache.bench.sim;
 
-import io.kvcache.core.memory.HostMemory;
-import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.spi.HostMemory;
+import io.kvcache.core.spi.HostMemorySource;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;

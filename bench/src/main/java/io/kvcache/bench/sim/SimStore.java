@@ -3,6 +3,7 @@ package io.kvcache.bench.sim;
 import static io.kvcache.bench.sim.SimAssertions.require;
 
 import io.kvcache.bench.sim.SimConfig.SimContext;
+import io.kvcache.core.stats.TierTransferStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tree.ControlWord;
@@ -10,7 +11,6 @@ import io.kvcache.core.tree.RecordPool;
 import io.kvcache.tiers.TickDrivenCache;
 import io.kvcache.tiers.disk.DiskSet;
 import io.kvcache.tiers.movement.TierScheduler;
-import io.kvcache.tiers.movement.TierTransferStats;
 import io.kvcache.tiers.movement.WriteBudget;
 import io.kvcache.tiers.simulation.FaultRates;
 import java.lang.foreign.MemorySegment;

@@ -16,7 +16,6 @@ import io.kvcache.transport.client.RemoteKvCacheBuilder;
 import io.kvcache.transport.client.SharedMemoryMode;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.TcpEndpoint;
-import io.kvcache.transport.net.TcpConnector;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
@@ -94,7 +93,7 @@ final class CodedLinkRounds {
     }
 
     private static RemoteKvCacheBuilder builder(int port) {
-        return new RemoteKvCacheBuilder(new TcpConnector("127.0.0.1", port)).sharedMemory(SharedMemoryMode.OFF);
+        return RemoteKvCache.builder("127.0.0.1:" + port).sharedMemory(SharedMemoryMode.OFF);
     }
 
     private static RemoteKvCache connect(RemoteKvCacheBuilder builder) {

@@ -3,11 +3,11 @@ package io.kvcache.bench.disk;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
-import io.kvcache.core.memory.HostMemory;
-import io.kvcache.core.memory.HostMemorySource;
+import io.kvcache.core.spi.HostMemory;
+import io.kvcache.core.spi.HostMemorySource;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.memory.MappedMemorySource;
-import io.kvcache.tiers.memory.MemoryOptions;
+import io.kvcache.tiers.options.MemoryOptions;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;

@@ -8,7 +8,7 @@ import io.kvcache.core.contract.ConcurrencyContract;
 import io.kvcache.core.contract.KvCacheContract;
 import io.kvcache.core.contract.ObjectContract;
 import io.kvcache.core.contract.Pause;
-import io.kvcache.core.store.TierPort.DiskTierStats;
+import io.kvcache.core.stats.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.gpu.host.FakeDeviceDriver;
 import io.kvcache.gpu.tier.CudaTier;

@@ -13,7 +13,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.store.TierPort.DiskTierStats;
+import io.kvcache.core.stats.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;

@@ -136,17 +136,14 @@ class ImageTest {
         try (var files = Files.walk(root)) {
             assertThat(files.map(file -> file.getFileName().toString())).doesNotContain("sh", "bash", "busybox");
         }
-        List<String> jdeps = new ArrayList<>(List.of(
+        List<String> jdeps = List.of(
                 Path.of(System.getProperty("java.home"), "bin", "jdeps").toString(),
                 "-summary",
                 "--multi-release",
                 "25",
-                "--class-path",
-                jar.toString()));
-        for (String part : List.of(
-                "kvcache-core", "tiers", "transport", "transport-aeron", "transport-ucx", "cluster", "server")) {
-            jdeps.add(REPOSITORY.resolve(part).resolve("target/classes").toString());
-        }
+                "-include",
+                "io\\.kvcache\\..*",
+                jar.toString());
         List<String> needed = MODULE.matcher(output(new ProcessBuilder(jdeps)))
                 .results()
                 .map(found -> found.group(1))

@@ -1,7 +1,7 @@
 package io.kvcache.gpu.kit;
 
 import io.kvcache.core.check.BlockContent;
-import io.kvcache.core.memory.HostMemory;
+import io.kvcache.core.spi.HostMemory;
 import io.kvcache.gpu.cuda.CudaDriver;
 import io.kvcache.gpu.cuda.IpcExporterProcess;
 import io.kvcache.gpu.driver.CopyBatch;
@@ -17,8 +17,8 @@ import io.kvcache.gpu.kernel.GpuKernels;
 import io.kvcache.gpu.paging.CopyThreshold;
 import io.kvcache.gpu.paging.HostPageCopier;
 import io.kvcache.tiers.memory.MappedMemorySource;
-import io.kvcache.tiers.memory.MemoryOptions;
-import io.kvcache.tiers.memory.MemoryOptions.HugePages;
+import io.kvcache.tiers.options.MemoryOptions;
+import io.kvcache.tiers.options.MemoryOptions.HugePages;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

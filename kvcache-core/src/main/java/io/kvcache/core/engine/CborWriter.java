@@ -1,7 +1,7 @@
 package io.kvcache.core.engine;
 
-import io.kvcache.core.identity.Sha256;
-import io.kvcache.core.identity.Utf8;
+import io.kvcache.core.hash.Sha256;
+import io.kvcache.core.hash.Utf8;
 import java.security.MessageDigest;
 import java.util.Arrays;
 

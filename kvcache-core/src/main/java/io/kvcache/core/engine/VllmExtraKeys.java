@@ -1,6 +1,6 @@
 package io.kvcache.core.engine;
 
-import io.kvcache.core.identity.Sha256;
+import io.kvcache.core.hash.Sha256;
 import java.util.List;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;

@@ -1,5 +1,7 @@
 package io.kvcache.core.identity;
 
+import io.kvcache.core.hash.Sha256;
+import io.kvcache.core.hash.Utf8;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;

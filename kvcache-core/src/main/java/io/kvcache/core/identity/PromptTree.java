@@ -1,5 +1,6 @@
 package io.kvcache.core.identity;
 
+import io.kvcache.core.hash.Sha256;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;

@@ -2,6 +2,7 @@ package io.kvcache.core.memory;
 
 import io.kvcache.core.memory.SlabPool.Slab;
 import io.kvcache.core.memory.SlabPool.SlabOwners;
+import io.kvcache.core.spi.HostMemory;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;

@@ -11,12 +11,14 @@ import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.memory.HostMemory;
-import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.memory.Pages;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.LruFallback;
+import io.kvcache.core.spi.HostMemory;
+import io.kvcache.core.spi.HostMemorySource;
+import io.kvcache.core.stats.ObjectResidency;
+import io.kvcache.core.stats.PrefixLevel;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
 import io.kvcache.core.store.MemoryShares.SlotClassPolicies;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
@@ -529,7 +531,7 @@ public final class HostStore implements AutoCloseable {
     /// @param namespaces by number, whose blocks are shown
     /// @param under first block of the run whose branches are shown; null for those that chains begin with
     /// @param limit nodes that are listed at most
-    public PrefixScan.PrefixLevel prefixes(IntPredicate namespaces, @Nullable BlockKey under, int limit) {
+    public PrefixLevel prefixes(IntPredicate namespaces, @Nullable BlockKey under, int limit) {
         return prefixScan.scan(namespaces, under, limit);
     }
 
@@ -741,12 +743,4 @@ public final class HostStore implements AutoCloseable {
             return this == RESIDENT || this == STARTED || this == JOINED;
         }
     }
-
-    /// What became of blocks and objects that were read from disk before they were asked for.
-    ///
-    /// @param begun all that were
-    /// @param used of these, by a reader
-    /// @param wasted of these, left host memory unused or were not read after all
-    /// @param aheadBytes in host memory or on their way, and not used yet
-    public record PrefetchStats(long begun, long used, long wasted, long aheadBytes) {}
 }

@@ -7,6 +7,7 @@ import io.kvcache.core.event.EventKind;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.stats.ObjectResidency;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.WriteBackQueue.PendingTombstones;

@@ -1,7 +1,7 @@
 package io.kvcache.core.store;
 
 import io.kvcache.core.memory.SlabPool;
-import io.kvcache.core.store.HostStore.PrefetchStats;
+import io.kvcache.core.stats.PrefetchStats;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;

@@ -7,6 +7,8 @@ import io.kvcache.core.event.EventKind;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.stats.DiskTierStats;
+import io.kvcache.core.stats.DiskTierStats.LiveUsage;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
 import io.kvcache.core.store.MemoryShares.SlotClassPolicies;
 import io.kvcache.core.store.RecordLookup.ObjectSegments;
@@ -457,7 +459,33 @@ public final class TierPort {
 
     /// Returns the live blocks on disk, and the outcomes of writes.
     public DiskTierStats stats() {
-        return underLock(() -> DiskTierStats.of(disks, writeBackQueue, tierRecovery));
+        return underLock(this::collectStats);
+    }
+
+    private DiskTierStats collectStats() {
+        List<LiveUsage> alive = IntStream.range(0, disks.disks())
+                .mapToObj(disk -> new LiveUsage(
+                        disks.usage(disk).blocks(),
+                        disks.usage(disk).bytes(),
+                        disks.usage(disk).limitBytes()))
+                .toList();
+        WriteBackCounters counters = writeBackQueue.counters();
+        return new DiskTierStats(
+                alive,
+                counters.admitted,
+                counters.written,
+                counters.notWritten,
+                counters.belowThreshold,
+                counters.tooLarge,
+                counters.queueFull,
+                counters.evictedWhileQueued,
+                counters.evictedUnwritten,
+                writeBackQueue.waitingBytes(),
+                writeBackQueue.inFlightCount(),
+                tierRecovery.restored(),
+                tierRecovery.superseded(),
+                tierRecovery.orphans(),
+                tierRecovery.withoutRecord());
     }
 
     private void underLock(Runnable work) {
@@ -476,77 +504,6 @@ public final class TierPort {
         } finally {
             lock.unlock();
         }
-    }
-
-    /// Contents of the disks as the store knows them, and outcomes of writes.
-    ///
-    /// @param disks by number
-    /// @param admitted records that were taken into the queue of writes
-    /// @param written of these, on disk since
-    /// @param notWritten of these, failed or in vain
-    /// @param notYet sealed, and not worth a write yet
-    /// @param tooLarge sealed, and larger than a disk takes: in host memory alone, always
-    /// @param queueFull not taken because too many bytes waited
-    /// @param sacrificed left host memory while they waited
-    /// @param evictedUnwritten evicted from host memory, and no disk had them
-    /// @param waitingBytes that wait to be written
-    /// @param writing records that are being written, and pinned for that
-    /// @param restored copies found at opening that count
-    /// @param superseded copies found at opening that do not, as newer ones or tombstones came before
-    /// @param orphans found at opening without all blocks above them
-    /// @param withoutRecord found at opening when all records were taken
-    public record DiskTierStats(
-            List<LiveUsage> disks,
-            long admitted,
-            long written,
-            long notWritten,
-            long notYet,
-            long tooLarge,
-            long queueFull,
-            long sacrificed,
-            long evictedUnwritten,
-            long waitingBytes,
-            int writing,
-            long restored,
-            long superseded,
-            long orphans,
-            long withoutRecord) {
-
-        public DiskTierStats {
-            disks = List.copyOf(disks);
-        }
-
-        static DiskTierStats of(DiskUsageTable ledger, WriteBackQueue writeBackQueue, TierRecovery tierRecovery) {
-            List<LiveUsage> alive = IntStream.range(0, ledger.disks())
-                    .mapToObj(disk -> new LiveUsage(
-                            ledger.usage(disk).blocks(),
-                            ledger.usage(disk).bytes(),
-                            ledger.usage(disk).limitBytes()))
-                    .toList();
-            WriteBackCounters counters = writeBackQueue.counters();
-            return new DiskTierStats(
-                    alive,
-                    counters.admitted,
-                    counters.written,
-                    counters.notWritten,
-                    counters.belowThreshold,
-                    counters.tooLarge,
-                    counters.queueFull,
-                    counters.evictedWhileQueued,
-                    counters.evictedUnwritten,
-                    writeBackQueue.waitingBytes(),
-                    writeBackQueue.inFlightCount(),
-                    tierRecovery.restored(),
-                    tierRecovery.superseded(),
-                    tierRecovery.orphans(),
-                    tierRecovery.withoutRecord());
-        }
-
-        /// Live blocks on one disk.
-        ///
-        /// @param bytes in whole pages
-        /// @param limitBytes that may be alive
-        public record LiveUsage(long blocks, long bytes, long limitBytes) {}
     }
 
     /// Chooses the copies to keep of a span of a disk that is about to be reclaimed: all live ones worth another

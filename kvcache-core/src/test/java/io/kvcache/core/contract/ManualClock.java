@@ -1,6 +1,6 @@
 package io.kvcache.core.contract;
 
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import java.util.concurrent.atomic.AtomicLong;
 
 /// Stands still until it is moved.

@@ -3,7 +3,7 @@ package io.kvcache.core.engine;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.core.identity.Sha256;
+import io.kvcache.core.hash.Sha256;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.stream.IntStream;

@@ -1,5 +1,7 @@
 package io.kvcache.core.memory;
 
+import io.kvcache.core.spi.HostMemory;
+import io.kvcache.core.spi.HostMemorySource;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 

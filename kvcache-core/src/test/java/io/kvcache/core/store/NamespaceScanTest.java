@@ -8,6 +8,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.stats.ObjectResidency;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;

@@ -3,7 +3,7 @@ package io.kvcache.planner.lab;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.core.store.TierPort.DiskTierStats;
+import io.kvcache.core.stats.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.planner.lab.EngineSimulator.EngineFeed;
 import io.kvcache.planner.lab.PolicyComparison.Occupancy;

@@ -6,7 +6,7 @@ import io.kvcache.core.Match;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.policy.EvictionPolicyFactory;
-import io.kvcache.core.store.TierPort.DiskTierStats;
+import io.kvcache.core.stats.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierStats;
 import io.kvcache.gpu.host.FakeDeviceDriver;

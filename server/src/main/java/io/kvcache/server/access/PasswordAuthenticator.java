@@ -2,7 +2,7 @@ package io.kvcache.server.access;
 
 import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.log.LogRateLimiter;
 import io.kvcache.server.net.Connection.ClientAddress;

@@ -4,7 +4,7 @@ import io.kvcache.server.client.ClientConfig;
 import io.kvcache.server.client.ClientConfig.ClientCredentials;
 import io.kvcache.server.client.HttpApiClient;
 import io.kvcache.server.client.RespClient;
-import io.kvcache.transport.client.ClientTlsContexts;
+import io.kvcache.transport.net.ClientTlsContexts;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;

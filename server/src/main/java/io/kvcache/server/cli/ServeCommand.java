@@ -1,5 +1,6 @@
 package io.kvcache.server.cli;
 
+import io.kvcache.core.stats.TierTransferStats;
 import io.kvcache.server.CacheServer;
 import io.kvcache.server.CacheServer.ShutdownResult;
 import io.kvcache.server.ServerPreflight;
@@ -15,7 +16,6 @@ import io.kvcache.server.config.ServerConfig.LogConfig;
 import io.kvcache.server.log.LogLineFormatter;
 import io.kvcache.server.log.LogLineFormatter.LogFormat;
 import io.kvcache.tiers.directory.DiskDirectoryException;
-import io.kvcache.tiers.movement.TierTransferStats;
 import java.io.IOException;
 import java.io.ObjectInputFilter;
 import java.io.PrintWriter;

@@ -1,6 +1,6 @@
 package io.kvcache.server.cluster;
 
-import io.kvcache.core.identity.EngineValueKey;
+import io.kvcache.core.engine.EngineValueKey;
 import io.kvcache.server.forward.InProcessCommands.Dialect;
 import io.kvcache.server.forward.RequestBytes;
 import io.kvcache.server.forward.RequestForwarder;

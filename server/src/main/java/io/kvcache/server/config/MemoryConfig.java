@@ -3,7 +3,7 @@ package io.kvcache.server.config;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.tiers.memory.SharedMemorySource.StagingLimits;
+import io.kvcache.tiers.options.StagingLimits;
 import io.kvcache.tiers.os.ByteSizeFormat;
 
 /// Host memory.

@@ -2,7 +2,7 @@ package io.kvcache.server.console;
 
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.miss.MissLog;

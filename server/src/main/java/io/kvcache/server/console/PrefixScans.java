@@ -1,6 +1,6 @@
 package io.kvcache.server.console;
 
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import io.kvcache.server.http.Viewer;
 import java.util.LinkedHashMap;
 import java.util.List;

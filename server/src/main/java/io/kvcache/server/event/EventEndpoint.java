@@ -1,10 +1,10 @@
 package io.kvcache.server.event;
 
+import io.kvcache.core.engine.EngineValueKey;
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.core.identity.EngineValueKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.event.EventEndpoint.EventSubscription.EventFilter;
 import io.kvcache.server.event.EventEndpoint.EventSubscription.EventId;

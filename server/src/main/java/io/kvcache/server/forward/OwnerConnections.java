@@ -5,7 +5,7 @@ import io.kvcache.transport.client.RemoteKvCache;
 import io.kvcache.transport.cluster.ClusterView;
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.ViewSource;
-import io.kvcache.transport.peer.FailurePause;
+import io.kvcache.transport.net.FailurePause;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.time.Duration;

@@ -1,7 +1,7 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.core.identity.EngineValueKey;
-import io.kvcache.core.store.ObjectResidency;
+import io.kvcache.core.engine.EngineValueKey;
+import io.kvcache.core.stats.ObjectResidency;
 import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
 import java.util.ArrayDeque;
 import java.util.ArrayList;

@@ -4,7 +4,7 @@ import io.kvcache.core.Hint;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.ObjectHint;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
 import java.nio.ByteBuffer;

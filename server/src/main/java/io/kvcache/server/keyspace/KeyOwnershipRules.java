@@ -1,6 +1,6 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.core.identity.EngineValueKey;
+import io.kvcache.core.engine.EngineValueKey;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;

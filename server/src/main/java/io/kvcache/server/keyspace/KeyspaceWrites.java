@@ -10,7 +10,7 @@ import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
 import io.kvcache.server.keyspace.Keyspace.KeyInfo;
 import io.kvcache.server.keyspace.KeyspaceStats.KeyspaceCounters;

@@ -1,7 +1,7 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.core.engine.EngineValueKey;
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.core.identity.EngineValueKey;
 import io.kvcache.core.identity.Namespace;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;

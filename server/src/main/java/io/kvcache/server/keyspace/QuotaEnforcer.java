@@ -2,7 +2,7 @@ package io.kvcache.server.keyspace;
 
 import io.kvcache.core.ObjectCatalog;
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
 import io.kvcache.server.quota.ByteBudget;
 import java.util.LinkedHashMap;

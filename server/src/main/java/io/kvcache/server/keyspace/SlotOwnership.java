@@ -1,6 +1,6 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import io.kvcache.transport.cluster.ClusterView;
 import io.kvcache.transport.cluster.HashSlots;
 import io.kvcache.transport.cluster.NodeInfo;

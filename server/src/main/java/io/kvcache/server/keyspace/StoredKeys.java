@@ -8,7 +8,7 @@ import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
 import io.kvcache.server.keyspace.KeyspaceStats.KeyspaceCounters;
 import io.kvcache.server.miss.MissCauses;

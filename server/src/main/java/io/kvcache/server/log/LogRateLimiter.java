@@ -1,6 +1,6 @@
 package io.kvcache.server.log;
 
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import java.time.Duration;
 
 /// Bounds how many lines of one kind the log gets in a time, and counts those it did not get.

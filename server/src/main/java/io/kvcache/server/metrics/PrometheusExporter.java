@@ -1,8 +1,8 @@
 package io.kvcache.server.metrics;
 
+import io.kvcache.core.stats.TierTransferStats;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
-import io.kvcache.tiers.movement.TierTransferStats;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import io.micrometer.core.instrument.config.MeterFilter;

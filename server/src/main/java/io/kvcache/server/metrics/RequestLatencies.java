@@ -1,9 +1,9 @@
 package io.kvcache.server.metrics;
 
+import io.kvcache.core.stats.TierTransferStats;
 import io.kvcache.server.http.OperatorResources;
 import io.kvcache.server.net.ConnectionRegistry.RequestTimer;
 import io.kvcache.server.net.Protocol.ProtocolKind;
-import io.kvcache.tiers.movement.TierTransferStats;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import io.prometheus.metrics.model.snapshots.Labels;

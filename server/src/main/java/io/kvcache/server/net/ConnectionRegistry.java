@@ -1,6 +1,6 @@
 package io.kvcache.server.net;
 
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import io.kvcache.server.net.Connection.ClientAddress;
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.Protocol.ProtocolKind;

@@ -1,6 +1,6 @@
 package io.kvcache.server.net;
 
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import io.kvcache.server.log.LogRateLimiter;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;

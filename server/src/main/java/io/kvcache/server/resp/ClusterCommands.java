@@ -1,6 +1,6 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.core.identity.Sha256;
+import io.kvcache.core.hash.Sha256;
 import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.keyspace.SlotOwnership.SlotMap;
 import io.kvcache.server.resp.SlotRedirector.ValueEndpoint;

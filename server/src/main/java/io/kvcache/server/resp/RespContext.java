@@ -3,7 +3,7 @@ package io.kvcache.server.resp;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.SlotOwnership;

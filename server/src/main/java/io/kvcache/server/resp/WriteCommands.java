@@ -1,6 +1,6 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Keyspace.KeyInfo;
 import io.kvcache.server.keyspace.Keyspace.ReadResult;

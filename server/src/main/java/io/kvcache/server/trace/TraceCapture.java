@@ -4,7 +4,7 @@ import io.kvcache.core.AccessListener;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import io.kvcache.server.config.ServerConfig.TraceConfig;
 import io.kvcache.tiers.directory.FileErrorMessage;
 import io.kvcache.tiers.use.AccessQueue;

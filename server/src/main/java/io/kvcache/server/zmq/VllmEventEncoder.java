@@ -1,8 +1,8 @@
 package io.kvcache.server.zmq;
 
+import io.kvcache.core.engine.EngineValueKey;
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.TierKind;
-import io.kvcache.core.identity.EngineValueKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.EventsConfig.EventEncoding;
 import io.kvcache.server.config.EventsConfig.EventHashes;

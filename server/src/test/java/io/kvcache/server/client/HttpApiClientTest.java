@@ -3,7 +3,7 @@ package io.kvcache.server.client;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.transport.client.ClientTlsContexts;
+import io.kvcache.transport.net.ClientTlsContexts;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;

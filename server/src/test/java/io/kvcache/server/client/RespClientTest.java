@@ -4,7 +4,7 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.transport.client.ClientTlsContexts;
+import io.kvcache.transport.net.ClientTlsContexts;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;

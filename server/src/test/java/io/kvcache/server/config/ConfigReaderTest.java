@@ -15,7 +15,7 @@ import io.kvcache.server.config.ServerConfig.NetworkConfig;
 import io.kvcache.server.log.LogLineFormatter.LogFormat;
 import io.kvcache.server.log.LogLineFormatter.LogLevel;
 import io.kvcache.server.net.NettyTransport.TransportKind;
-import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.options.OnIncompatible;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;

@@ -3,7 +3,7 @@ package io.kvcache.server.config;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.tiers.memory.SharedMemorySource.StagingLimits;
+import io.kvcache.tiers.options.StagingLimits;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 

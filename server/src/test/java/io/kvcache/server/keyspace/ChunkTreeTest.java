@@ -3,7 +3,7 @@ package io.kvcache.server.keyspace;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.store.ObjectResidency;
+import io.kvcache.core.stats.ObjectResidency;
 import io.kvcache.server.keyspace.ChunkTree.ChunkNode;
 import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
 import java.util.ArrayList;

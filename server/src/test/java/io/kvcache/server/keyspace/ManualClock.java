@@ -1,6 +1,6 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.InstantSource;

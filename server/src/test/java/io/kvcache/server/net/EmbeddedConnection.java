@@ -2,7 +2,7 @@ package io.kvcache.server.net;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import io.kvcache.server.net.Listener.ChannelSetup;
 import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.netty.buffer.ByteBuf;

@@ -30,7 +30,7 @@ public final class RespPaths implements Supplier<Map<String, List<String>>> {
     private static final byte[] SET_OTHER = frame("*3", "$3", "SET", "$3", "abc", "$5", "value");
 
     private static final byte[] GET_OTHER = frame("*2", "$3", "GET", "$3", "abc");
-    private static final String SHA_256 = "io.kvcache.core.identity.Sha256";
+    private static final String SHA_256 = "io.kvcache.core.hash.Sha256";
 
     @Override
     public Map<String, List<String>> get() {

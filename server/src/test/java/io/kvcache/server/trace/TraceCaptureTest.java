@@ -11,7 +11,7 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import io.kvcache.server.config.ServerConfig.TraceConfig;
 import io.kvcache.tiers.use.AccessQueue;
 import io.kvcache.tiers.use.AccessQueue.Access;

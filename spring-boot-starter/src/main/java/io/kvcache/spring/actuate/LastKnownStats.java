@@ -4,7 +4,7 @@ import io.kvcache.core.CacheAdmin;
 import io.kvcache.core.CacheStats;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import java.io.UncheckedIOException;
 import java.time.Duration;
 import java.util.List;

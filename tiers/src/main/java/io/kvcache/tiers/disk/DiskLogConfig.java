@@ -1,5 +1,7 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.tiers.options.OnIncompatible;
+
 /// Settings of a [DiskLog].
 ///
 /// @param geometry layout of a device that is formatted; one that was formatted before keeps its regions
@@ -18,14 +20,6 @@ public record DiskLogConfig(
 
     /// Enough for the groups in flight, of a few large blocks each.
     private static final long MAX_STAGING_BYTES = 64L << 20;
-
-    /// Action on a device that holds something other than a disk tier of this format and size.
-    public enum OnIncompatible {
-        /// The log is [TierState#REFUSED], and the device left alone.
-        REFUSE,
-        /// It is formatted, and its contents are lost.
-        DISCARD
-    }
 
     /// Returns settings that refuse incompatible devices, with the default limits and rules.
     public static DiskLogConfig of(DiskGeometry geometry, long deviceId) {

@@ -1,7 +1,6 @@
 package io.kvcache.tiers.disk;
 
 import io.kvcache.tiers.device.IoOutcome;
-import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
 import io.kvcache.tiers.disk.DiskSet.Membership;
 import io.kvcache.tiers.disk.DiskSet.SetMember;
@@ -9,6 +8,7 @@ import io.kvcache.tiers.disk.LogHeader.FormatError;
 import io.kvcache.tiers.disk.LogHeader.FormatError.Reason;
 import io.kvcache.tiers.disk.Superblock.Kind;
 import io.kvcache.tiers.disk.Superblock.SuperblockCopy;
+import io.kvcache.tiers.options.OnIncompatible;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.function.Consumer;

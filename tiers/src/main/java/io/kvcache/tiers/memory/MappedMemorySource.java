@@ -1,9 +1,10 @@
 package io.kvcache.tiers.memory;
 
-import io.kvcache.core.memory.HostMemorySource;
+import io.kvcache.core.spi.HostMemorySource;
 import io.kvcache.tiers.memory.MappedMemory.SharedMemoryFile;
-import io.kvcache.tiers.memory.MemoryOptions.Backing;
-import io.kvcache.tiers.memory.MemoryOptions.HugePages;
+import io.kvcache.tiers.options.MemoryOptions;
+import io.kvcache.tiers.options.MemoryOptions.Backing;
+import io.kvcache.tiers.options.MemoryOptions.HugePages;
 import io.kvcache.tiers.os.Errno;
 import io.kvcache.tiers.os.Libc;
 import io.kvcache.tiers.os.Libc.LibcFunction;

@@ -2,7 +2,7 @@ package io.kvcache.tiers.memory;
 
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import io.kvcache.core.memory.HostMemory;
+import io.kvcache.core.spi.HostMemory;
 import io.kvcache.tiers.os.Libc;
 import io.kvcache.tiers.os.Libc.LibcFunction;
 import java.lang.foreign.MemorySegment;

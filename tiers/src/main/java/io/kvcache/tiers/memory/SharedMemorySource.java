@@ -1,13 +1,14 @@
 package io.kvcache.tiers.memory;
 
-import io.kvcache.core.memory.HostMemory;
-import io.kvcache.core.memory.HostMemorySource;
-import io.kvcache.core.memory.Pages;
 import io.kvcache.core.shm.SharedMemory.SharedMemoryFiles;
 import io.kvcache.core.shm.StagingArea;
+import io.kvcache.core.spi.HostMemory;
+import io.kvcache.core.spi.HostMemorySource;
 import io.kvcache.core.tree.IndexHeader;
 import io.kvcache.tiers.memory.MappedMemory.SharedMemoryFile;
 import io.kvcache.tiers.memory.PagePrefaulter.BackgroundPrefaulter;
+import io.kvcache.tiers.options.MemoryOptions;
+import io.kvcache.tiers.options.StagingLimits;
 import io.kvcache.tiers.os.ByteSizeFormat;
 import io.kvcache.tiers.os.Libc;
 import java.io.IOException;
@@ -253,33 +254,6 @@ public final class SharedMemorySource implements HostMemorySource {
         }
     }
 
-    /// How much memory clients of a shared store may have to write into.
-    ///
-    /// @param clientBytes of one client at most, a page to 16 GiB; 0 for none
-    /// @param totalBytes of all clients together, at least as much
-    public record StagingLimits(long clientBytes, long totalBytes) {
-
-        private static final long MAX_BYTES = 16L << 30;
-
-        /// Enough for one client to have the largest usual blocks on their way on two connections; four clients of
-        /// that kind.
-        public static final StagingLimits DEFAULTS = new StagingLimits(64 << 20, 256 << 20);
-
-        /// Clients send what they put.
-        public static final StagingLimits NONE = new StagingLimits(0, 0);
-
-        public StagingLimits {
-            boolean none = clientBytes == 0 && totalBytes == 0;
-            boolean some = clientBytes >= Pages.BYTES && clientBytes <= MAX_BYTES && totalBytes >= clientBytes;
-            if (!none && !some) {
-                throw new IllegalArgumentException(
-                        ("staging memory of %s bytes a client and %s in all; allowed: %s to %s a client and at least as much in"
-                                        + " all, or 0 and 0")
-                                .formatted(clientBytes, totalBytes, Pages.BYTES, MAX_BYTES));
-            }
-        }
-    }
-
     /// Takes the space of a large file in memory by a thread of its own, from the front, while the front is in
     /// use.
     ///
@@ -327,7 +301,7 @@ public final class SharedMemorySource implements HostMemorySource {
             return started;
         }
 
-        /// As [io.kvcache.core.memory.HostMemory#awaitSpace], from the start of the file.
+        /// As [io.kvcache.core.spi.HostMemory#awaitSpace], from the start of the file.
         synchronized boolean awaitSpace(long bytes) {
             boolean interrupted = false;
             while (reservedBytes < bytes && !ended) {

@@ -4,7 +4,7 @@ import io.kvcache.core.memory.Pages;
 import io.kvcache.core.shm.StagingArea;
 import io.kvcache.core.shm.StagingArea.StagingHeader;
 import io.kvcache.tiers.memory.MappedMemory.SharedMemoryFile;
-import io.kvcache.tiers.memory.SharedMemorySource.StagingLimits;
+import io.kvcache.tiers.options.StagingLimits;
 import io.kvcache.tiers.os.ByteSizeFormat;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;

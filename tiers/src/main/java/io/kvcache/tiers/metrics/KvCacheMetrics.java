@@ -5,14 +5,14 @@ import io.kvcache.core.CacheStats;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.LruFallback;
-import io.kvcache.core.store.HostStore.PrefetchStats;
-import io.kvcache.core.store.TierPort.DiskTierStats;
+import io.kvcache.core.stats.DiskTierStats;
+import io.kvcache.core.stats.PrefetchStats;
+import io.kvcache.core.stats.TierTransferStats;
+import io.kvcache.core.stats.TierTransferStats.Latency;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tier.TierStats;
 import io.kvcache.tiers.HintStats;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.movement.TierTransferStats;
-import io.kvcache.tiers.movement.TierTransferStats.Latency;
 import io.kvcache.tiers.use.LruHitRatioEstimator;
 import io.micrometer.core.instrument.FunctionTimer;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -42,6 +42,7 @@ import java.util.function.ToDoubleFunction;
 /// **Ownership.** The registry keeps the cache reachable.
 ///
 /// **Threads.** Any; every reading takes the store's lock for some microseconds.
+@SuppressWarnings("exports") // Micrometer is optional, and what the server adds is its own.
 public final class KvCacheMetrics implements MeterBinder {
 
     /// The meter of reads' and writes' time, which a registry that takes histograms may want as one.

@@ -17,6 +17,7 @@ import org.jspecify.annotations.Nullable;
 /// @param tags of all meters
 /// @param source asked at each reading
 /// @param <S> what is read
+@SuppressWarnings("exports") // Micrometer is optional.
 public record Meters<S extends @Nullable Object>(MeterRegistry registry, Tags tags, Supplier<S> source) {
 
     /// The same with more tags.

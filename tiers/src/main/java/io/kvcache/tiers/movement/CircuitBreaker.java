@@ -1,11 +1,11 @@
 package io.kvcache.tiers.movement;
 
+import io.kvcache.core.spi.Clock;
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tier.TierStats;
 import io.kvcache.core.time.Backoff;
-import io.kvcache.core.time.Clock;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.util.concurrent.TimeUnit;

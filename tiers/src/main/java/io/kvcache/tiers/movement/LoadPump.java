@@ -1,14 +1,14 @@
 package io.kvcache.tiers.movement;
 
+import io.kvcache.core.spi.Clock;
+import io.kvcache.core.stats.TierTransferStats;
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.Tier.RangeTier;
 import io.kvcache.core.tier.Tier.RangeTier.TierRange;
 import io.kvcache.core.tier.TierRead;
-import io.kvcache.core.time.Clock;
 import io.kvcache.tiers.movement.TierScheduler.LoadListeners;
 import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
-import io.kvcache.tiers.movement.TierTransferStats.LatencyRecorder;
 import io.kvcache.tiers.movement.TierWorkerQueue.Load;
 import io.kvcache.tiers.movement.TierWorkerQueue.RangeLoad;
 import java.util.HashMap;

@@ -1,10 +1,11 @@
 package io.kvcache.tiers.movement;
 
+import io.kvcache.core.spi.Clock;
+import io.kvcache.core.stats.TierTransferStats;
 import io.kvcache.core.store.HostStore.LoadBatch;
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.time.Backoff;
-import io.kvcache.core.time.Clock;
 import io.kvcache.tiers.movement.WritePump.WriteBalancer;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;

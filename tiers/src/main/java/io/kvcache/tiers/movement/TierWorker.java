@@ -1,13 +1,14 @@
 package io.kvcache.tiers.movement;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.spi.Clock;
+import io.kvcache.core.stats.TierTransferStats;
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierRead;
-import io.kvcache.core.time.Clock;
 import io.kvcache.tiers.movement.TierScheduler.LoadListeners;
 import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
 import io.kvcache.tiers.movement.WritePump.WriteBalancer;

@@ -2,13 +2,13 @@ package io.kvcache.tiers.movement;
 
 import io.kvcache.core.codec.StoredLayout;
 import io.kvcache.core.memory.Pages;
+import io.kvcache.core.stats.TierTransferStats;
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tier.Tombstone;
 import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
-import io.kvcache.tiers.movement.TierTransferStats.LatencyRecorder;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.NavigableMap;

@@ -1,6 +1,6 @@
 package io.kvcache.tiers.os;
 
-import io.kvcache.core.time.Clock;
+import io.kvcache.core.spi.Clock;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 

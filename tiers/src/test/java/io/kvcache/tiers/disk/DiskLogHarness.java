@@ -6,7 +6,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
-import io.kvcache.core.memory.HostMemory;
+import io.kvcache.core.spi.HostMemory;
 import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.Tier.RangeTier.TierRange;

@@ -1,6 +1,6 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.core.memory.HostMemory;
+import io.kvcache.core.spi.HostMemory;
 import io.kvcache.core.tier.TierBlock;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

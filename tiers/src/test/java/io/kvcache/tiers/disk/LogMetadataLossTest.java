@@ -8,7 +8,7 @@ import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.AuditReport.RegionState;
-import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.options.OnIncompatible;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import org.junit.jupiter.api.AfterEach;

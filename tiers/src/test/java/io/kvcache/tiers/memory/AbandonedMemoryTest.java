@@ -2,7 +2,7 @@ package io.kvcache.tiers.memory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.core.memory.HostMemory;
+import io.kvcache.core.spi.HostMemory;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.tiers.directory.ChildJvm;
 import io.kvcache.tiers.memory.SharedMemorySource.AbandonedFolder;

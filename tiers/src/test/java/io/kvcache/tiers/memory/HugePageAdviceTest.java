@@ -4,8 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import io.kvcache.tiers.memory.MappedMemorySource.HugePageAdvice;
-import io.kvcache.tiers.memory.MemoryOptions.Backing;
-import io.kvcache.tiers.memory.MemoryOptions.HugePages;
+import io.kvcache.tiers.options.MemoryOptions;
+import io.kvcache.tiers.options.MemoryOptions.Backing;
+import io.kvcache.tiers.options.MemoryOptions.HugePages;
 import io.kvcache.tiers.os.Libc;
 import java.io.IOException;
 import java.nio.file.Files;

@@ -4,7 +4,8 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.contract.Pause;
-import io.kvcache.tiers.memory.MemoryOptions.Backing;
+import io.kvcache.tiers.options.MemoryOptions;
+import io.kvcache.tiers.options.MemoryOptions.Backing;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.time.Duration;

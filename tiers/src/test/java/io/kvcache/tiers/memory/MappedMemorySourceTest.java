@@ -8,8 +8,9 @@ import static org.assertj.core.api.Assertions.assertThatIOException;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
-import io.kvcache.tiers.memory.MemoryOptions.Backing;
-import io.kvcache.tiers.memory.MemoryOptions.HugePages;
+import io.kvcache.tiers.options.MemoryOptions;
+import io.kvcache.tiers.options.MemoryOptions.Backing;
+import io.kvcache.tiers.options.MemoryOptions.HugePages;
 import io.kvcache.tiers.os.Libc;
 import java.io.IOException;
 import java.lang.foreign.Arena;

@@ -3,7 +3,7 @@ package io.kvcache.tiers.memory;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
-import io.kvcache.core.memory.HostMemory;
+import io.kvcache.core.spi.HostMemory;
 import io.kvcache.tiers.directory.ChildJvm;
 import java.io.IOException;
 import java.nio.file.Path;

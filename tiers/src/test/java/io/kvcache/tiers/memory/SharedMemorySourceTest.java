@@ -5,8 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
-import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.shm.SharedMemory.SharedMemoryFiles;
+import io.kvcache.core.spi.HostMemory;
 import io.kvcache.core.tree.IndexHeader;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.tiers.memory.SharedMemorySource.SpaceReservation;

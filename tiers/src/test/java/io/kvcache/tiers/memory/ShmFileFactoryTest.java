@@ -4,7 +4,8 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
-import io.kvcache.tiers.memory.MemoryOptions.Backing;
+import io.kvcache.tiers.options.MemoryOptions;
+import io.kvcache.tiers.options.MemoryOptions.Backing;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

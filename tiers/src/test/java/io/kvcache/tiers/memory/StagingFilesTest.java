@@ -5,9 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.shm.StagingArea;
-import io.kvcache.tiers.memory.SharedMemorySource.StagingLimits;
+import io.kvcache.core.spi.HostMemory;
+import io.kvcache.tiers.options.StagingLimits;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

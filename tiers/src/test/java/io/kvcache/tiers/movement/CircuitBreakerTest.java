@@ -4,15 +4,15 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import io.kvcache.core.memory.ArenaMemory;
-import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.spi.Clock;
+import io.kvcache.core.spi.HostMemorySource;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
-import io.kvcache.core.time.Clock;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;

@@ -6,6 +6,7 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import org.agrona.DirectBuffer;
 import org.jspecify.annotations.Nullable;
 
 /// The address of a cache over Aeron: `aeron:ipc` or `aeron:udp?endpoint=host:port`, with parameters after `?`
@@ -210,9 +211,11 @@ public record AeronAddress(
     ///
     /// @throws IllegalStateException when this JVM was started without it
     void requireAgrona() {
-        if (!Object.class.getModule().isExported("jdk.internal.misc", AeronAddress.class.getModule())) {
+        Module agrona = DirectBuffer.class.getModule();
+        if (!Object.class.getModule().isExported("jdk.internal.misc", agrona)) {
             throw new IllegalStateException(
-                    text + " needs a JVM that is started with --add-exports java.base/jdk.internal.misc=ALL-UNNAMED");
+                    text + " needs a JVM that is started with --add-exports java.base/jdk.internal.misc="
+                            + (agrona.isNamed() ? agrona.getName() : "ALL-UNNAMED"));
         }
     }
 }

@@ -32,6 +32,7 @@ import org.jspecify.annotations.Nullable;
 /// share, or in both cases through one that runs by itself in `driver=DIRECTORY`.
 ///
 /// **Threads.** Any.
+@SuppressWarnings({"exports", "missing-explicit-ctor"}) // For the client alone.
 public final class AeronConnector implements Connector {
 
     /// Prefix of addresses.

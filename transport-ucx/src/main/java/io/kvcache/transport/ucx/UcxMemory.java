@@ -26,6 +26,7 @@ import java.util.concurrent.locks.LockSupport;
 /// **Trust.** See the package: any process that reaches this one over the fabric can read and write all of it.
 ///
 /// **Ownership.** The caller keeps the store, and closes the endpoint first, then this, then the store.
+@SuppressWarnings("exports") // A descriptor goes into the options of an endpoint.
 public final class UcxMemory implements AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(UcxMemory.class.getName());

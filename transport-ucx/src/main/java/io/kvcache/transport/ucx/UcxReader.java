@@ -19,6 +19,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
 /// Reads another process's slots one-sided, over UCX.
+@SuppressWarnings({"exports", "missing-explicit-ctor"}) // For the client alone.
 public final class UcxReader implements FabricReader {
 
     private static final System.Logger LOG = System.getLogger(UcxReader.class.getName());

@@ -12,6 +12,7 @@ import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutSummary;
 import io.kvcache.core.RangeQuery;
+import io.kvcache.core.check.Preconditions;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.ByteRange;

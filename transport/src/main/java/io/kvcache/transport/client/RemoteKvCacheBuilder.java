@@ -1,6 +1,7 @@
 package io.kvcache.transport.client;
 
 import io.kvcache.core.memory.Pages;
+import io.kvcache.transport.net.ClientTlsContexts;
 import io.kvcache.transport.net.Connector;
 import io.kvcache.transport.net.FabricReader;
 import io.kvcache.transport.net.TcpConnector;
@@ -49,7 +50,7 @@ public final class RemoteKvCacheBuilder {
     }
 
     /// Creates a builder for a cache over any connector.
-    public RemoteKvCacheBuilder(Connector connector) {
+    RemoteKvCacheBuilder(Connector connector) {
         this(new RemoteAddress(connector));
     }
 

@@ -4,6 +4,7 @@ import io.kvcache.core.Match;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
 import io.kvcache.core.SealOutcome;
+import io.kvcache.core.check.Preconditions;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;

@@ -1,6 +1,6 @@
 package io.kvcache.transport.cluster;
 
-import io.kvcache.core.identity.Sha256;
+import io.kvcache.core.hash.Sha256;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;

@@ -33,6 +33,7 @@ import org.jspecify.annotations.Nullable;
 /// **Ownership.** The caller keeps the cache, and closes the endpoint first.
 ///
 /// **Threads.** Any.
+@SuppressWarnings("exports") // For carriers of ours.
 public final class Endpoint implements AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(Endpoint.class.getName());

@@ -10,6 +10,7 @@ import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /// How an endpoint authenticates clients, and which tenants they may speak for.
+@SuppressWarnings("exports") // Secrets come from its own methods.
 public sealed interface EndpointAuthPolicy {
 
     /// Accepts any client as any tenant: for loopback and trusted networks.

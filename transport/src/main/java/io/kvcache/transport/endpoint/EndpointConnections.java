@@ -16,6 +16,7 @@ import org.jspecify.annotations.Nullable;
 /// **Ownership.** The endpoint is this one's, which closes it.
 ///
 /// **Threads.** Any.
+@SuppressWarnings("exports") // For carriers of ours.
 public final class EndpointConnections {
 
     private static final System.Logger LOG = System.getLogger(EndpointConnections.class.getName());
@@ -136,7 +137,7 @@ public final class EndpointConnections {
     /// ended they may use the cache.
     ///
     /// **Threads.** Any.
-    public static final class EndpointThreads {
+    static final class EndpointThreads {
 
         private static final System.Logger LOG = System.getLogger(EndpointThreads.class.getName());
 

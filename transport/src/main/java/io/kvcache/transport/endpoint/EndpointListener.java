@@ -9,6 +9,7 @@ import io.kvcache.transport.wire.MessageType;
 /// it is read. Look-ups of other servers of the cluster are none.
 ///
 /// **Threads.** Any, at the same time. It must return at once and must not throw.
+@SuppressWarnings("exports") // Messages have names.
 public interface EndpointListener {
 
     EndpointListener NONE = new EndpointListener() {};

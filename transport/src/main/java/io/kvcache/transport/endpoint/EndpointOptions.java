@@ -23,6 +23,7 @@ import org.jspecify.annotations.Nullable;
 /// @param domains stores of tenants that have one of their own, by tenant; see [#withDomain]
 /// @param cluster the server's cluster, or null for a server in none; see [#withCluster]
 /// @param listener hears of clients' requests
+@SuppressWarnings("exports") // A descriptor comes from UcxMemory.
 public record EndpointOptions(
         EndpointAuthPolicy auth,
         Limits limits,

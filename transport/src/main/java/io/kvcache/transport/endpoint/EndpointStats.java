@@ -28,6 +28,7 @@ import java.util.concurrent.atomic.LongAdder;
 /// @param bytesOut of payloads sent, and copied into clients' regions
 /// @param bytesSaved that coding has kept off the network, beside those
 /// @param closed connections, by reason
+@SuppressWarnings("exports") // Reasons have names.
 public record EndpointStats(
         int connections,
         int sessions,

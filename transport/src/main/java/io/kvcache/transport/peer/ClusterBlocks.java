@@ -14,6 +14,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.cluster.BlockGroup;
 import io.kvcache.transport.cluster.DropMark;
+import io.kvcache.transport.net.FailurePause;
 import io.kvcache.transport.peer.Peer.ReadLoad;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;

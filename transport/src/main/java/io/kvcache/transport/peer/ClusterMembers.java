@@ -2,6 +2,7 @@ package io.kvcache.transport.peer;
 
 import io.kvcache.transport.cluster.ClusterView;
 import io.kvcache.transport.cluster.NodeInfo;
+import io.kvcache.transport.net.FailurePause;
 import io.kvcache.transport.peer.Peer.RetiredPeers;
 import java.io.UncheckedIOException;
 import java.time.Duration;

@@ -1,6 +1,7 @@
 package io.kvcache.transport.peer;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.net.FailurePause;
 import io.kvcache.transport.peer.GroupHeat.DecayingSum;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;

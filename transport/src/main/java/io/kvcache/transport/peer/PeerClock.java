@@ -6,7 +6,7 @@ import java.util.concurrent.TimeUnit;
 
 /// Clock, waits and timers of this package. The simulation has one under which threads take turns and time stands
 /// still while one of them works, so that a run can be repeated. It needs [#wake] and [#schedule] for that, which
-/// [io.kvcache.core.time.Clock] does not have.
+/// [io.kvcache.core.spi.Clock] does not have.
 ///
 /// **Threads.** Any.
 interface PeerClock {

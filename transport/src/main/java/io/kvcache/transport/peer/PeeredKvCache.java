@@ -15,6 +15,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.transport.cluster.BlockGroup;
 import io.kvcache.transport.cluster.ViewSource;
+import io.kvcache.transport.net.FailurePause;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayDeque;

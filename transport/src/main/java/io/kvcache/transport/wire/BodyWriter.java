@@ -1,6 +1,6 @@
 package io.kvcache.transport.wire;
 
-import io.kvcache.core.identity.Utf8;
+import io.kvcache.core.hash.Utf8;
 import io.kvcache.transport.wire.OutboundFrame.Payload;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;

@@ -12,7 +12,7 @@ import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.memory.SharedMemorySource.StagingLimits;
+import io.kvcache.tiers.options.StagingLimits;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.TcpEndpoint;
 import io.kvcache.transport.shm.ShmDirectory;

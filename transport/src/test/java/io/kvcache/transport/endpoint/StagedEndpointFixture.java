@@ -8,7 +8,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.memory.SharedMemorySource.StagingLimits;
+import io.kvcache.tiers.options.StagingLimits;
 import io.kvcache.transport.net.RecordingSink;
 import io.kvcache.transport.shm.ShmDirectory;
 import io.kvcache.transport.wire.BodyWriter;

@@ -9,7 +9,7 @@ import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.StagingArea.StagingHeader;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.memory.SharedMemorySource.StagingLimits;
+import io.kvcache.tiers.options.StagingLimits;
 import io.kvcache.transport.net.DisconnectReason;
 import io.kvcache.transport.net.RecordingSink;
 import io.kvcache.transport.shm.ShmDirectory;

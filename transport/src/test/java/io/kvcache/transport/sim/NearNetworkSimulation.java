@@ -12,8 +12,8 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.client.ConnectorClients;
 import io.kvcache.transport.client.RemoteKvCache;
-import io.kvcache.transport.client.RemoteKvCacheBuilder;
 import io.kvcache.transport.endpoint.Endpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.peer.NearKvCache;
@@ -152,7 +152,7 @@ final class NearNetworkSimulation {
 
     private RemoteKvCache connectNow(String client, String server) {
         networkFaults.journal().note(client + " connects to " + server);
-        return new RemoteKvCacheBuilder(network.connector(client, server))
+        return ConnectorClients.builder(network.connector(client, server))
                 .connections(2)
                 .requestTimeout(Duration.ofMillis(300))
                 .lease(Duration.ofMillis(600))

@@ -6,8 +6,8 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.client.ConnectorClients;
 import io.kvcache.transport.client.RemoteKvCache;
-import io.kvcache.transport.client.RemoteKvCacheBuilder;
 import io.kvcache.transport.endpoint.Endpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import java.io.UncheckedIOException;
@@ -127,7 +127,7 @@ final class NetworkSimulation {
     }
 
     private RemoteKvCache open(String name) {
-        return new RemoteKvCacheBuilder(network.connector(name, SERVER))
+        return ConnectorClients.builder(network.connector(name, SERVER))
                 .connections(2)
                 .requestTimeout(REQUEST)
                 .lease(Duration.ofMillis(600))

@@ -21,6 +21,7 @@ import java.util.function.ToLongFunction;
 /// | `kv.engine.verified` | `result` same or different | hits |
 ///
 /// **Threads.** Any.
+@SuppressWarnings("exports") // Micrometer is optional.
 public final class GeneratorMetrics implements MeterBinder {
 
     private static final double NANOS = 1e9;

@@ -10,6 +10,7 @@ import java.nio.charset.StandardCharsets;
 /// become U+FFFD as soon as they are known to be malformed.
 ///
 /// **Threads.** One at a time.
+@SuppressWarnings("missing-explicit-ctor") // It takes nothing.
 public final class Utf8StreamDecoder {
 
     private final CharsetDecoder decoder = StandardCharsets.UTF_8

@@ -2,6 +2,17 @@ package io.kvcache.engines.cli.borders;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.cluster.Membership;
+import io.kvcache.core.KvCache;
+import io.kvcache.engines.generator.GeneratorOptions;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.aeron.AeronEndpoint;
+import io.kvcache.transport.client.RemoteKvCache;
+import io.kvcache.transport.ucx.UcxMemory;
+import java.io.IOException;
+import java.lang.module.ModuleFinder;
+import java.lang.module.ModuleReader;
+import java.lang.module.ModuleReference;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Field;
 import java.lang.reflect.GenericArrayType;
@@ -10,9 +21,12 @@ import java.lang.reflect.Modifier;
 import java.lang.reflect.ParameterizedType;
 import java.lang.reflect.Type;
 import java.lang.reflect.WildcardType;
+import java.nio.file.Path;
 import java.util.Collection;
+import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -82,32 +96,64 @@ final class PublicApiTest {
     /// Shown by signatures above, and for those alone who ask for more: statistics of one part, and what can be
     /// brought.
     private static final Set<String> EXTENSION_POINTS = Set.of(
-            "io.kvcache.core.time.Clock",
+            "io.kvcache.core.spi.Clock",
             "io.kvcache.core.cost.PrefillCost",
             "io.kvcache.core.identity.PromptTree$TokenCounts",
-            "io.kvcache.core.memory.HostMemorySource",
+            "io.kvcache.core.spi.HostMemorySource",
             "io.kvcache.core.policy.LruFallback$Report",
             "io.kvcache.core.policy.EvictionPolicyFactory",
             "io.kvcache.core.shm.SharedMemory",
-            "io.kvcache.core.store.TierPort$DiskTierStats",
-            "io.kvcache.core.store.HostStore$PrefetchStats",
-            "io.kvcache.core.store.ObjectResidency",
-            "io.kvcache.core.store.PrefixScan$PrefixLevel",
+            "io.kvcache.core.stats.DiskTierStats",
+            "io.kvcache.core.stats.PrefetchStats",
+            "io.kvcache.core.stats.ObjectResidency",
+            "io.kvcache.core.stats.PrefixLevel",
             "io.kvcache.core.tier.AdmissionKind",
             "io.kvcache.core.tier.TierSource",
             "io.kvcache.tiers.DiskOptions",
             "io.kvcache.tiers.HintStats",
-            "io.kvcache.tiers.memory.MemoryOptions",
-            "io.kvcache.tiers.memory.SharedMemorySource$StagingLimits",
-            "io.kvcache.tiers.movement.TierTransferStats",
+            "io.kvcache.tiers.options.MemoryOptions",
+            "io.kvcache.tiers.options.StagingLimits",
+            "io.kvcache.core.stats.TierTransferStats",
             "io.kvcache.transport.cluster.ClusterView",
             "io.kvcache.transport.cluster.DropMark",
-            "io.kvcache.transport.net.Connector",
             "io.kvcache.transport.peer.ClusteredKvCache$CopyStats",
             "io.kvcache.transport.peer.PeerConnector",
             "io.kvcache.transport.client.CommandReply",
             "io.kvcache.transport.client.RemoteStats",
             "io.kvcache.transport.client.SharedMemoryMode");
+
+    /// Exported whole, for those who write a policy, a tier or a router, or serve a cache.
+    private static final Set<String> OPEN_PACKAGES = Set.of(
+            "io.kvcache.core.policy",
+            "io.kvcache.core.shm",
+            "io.kvcache.core.tier",
+            "io.kvcache.engines.generator",
+            "io.kvcache.tiers.metrics",
+            "io.kvcache.transport.aeron",
+            "io.kvcache.transport.cluster",
+            "io.kvcache.transport.endpoint",
+            "io.kvcache.transport.ucx");
+
+    /// In an exported package, though no signature of the API shows them: what extension points take, and what lives
+    /// beside its API type because it shares what is not public.
+    private static final Set<String> BESIDE = Set.of(
+            "io.kvcache.core.DeviceSupport",
+            "io.kvcache.core.RangeQuery",
+            "io.kvcache.core.identity.PromptTree",
+            "io.kvcache.core.spi.HostMemory",
+            "io.kvcache.tiers.TickDrivenCache",
+            "io.kvcache.tiers.options.OnIncompatible",
+            "io.kvcache.transport.peer.PeeredKvCache");
+
+    /// One type of each module with a descriptor.
+    private static final List<Class<?>> MODULES = List.of(
+            KvCache.class,
+            TieredKvCache.class,
+            RemoteKvCache.class,
+            AeronEndpoint.class,
+            UcxMemory.class,
+            Membership.class,
+            GeneratorOptions.class);
 
     /// The names of the API's types and of its extension points.
     static Set<String> types() {
@@ -134,6 +180,56 @@ final class PublicApiTest {
             all.addAll(shown(Class.forName(name)));
         }
         assertThat(all).containsAll(EXTENSION_POINTS);
+    }
+
+    @Test
+    void givenTheModules_whenTheirExportsAreRead_thenTheyAreTheApi() throws Exception {
+        Set<String> exported = new TreeSet<>();
+        Set<String> packages = new TreeSet<>();
+        for (Class<?> type : MODULES) {
+            Path root = Path.of(
+                    type.getProtectionDomain().getCodeSource().getLocation().toURI());
+            ModuleReference module =
+                    ModuleFinder.of(root).findAll().stream().findFirst().orElseThrow();
+            assertThat(module.descriptor().isAutomatic()).as(module.toString()).isFalse();
+            module.descriptor().exports().stream()
+                    .filter(each -> !each.isQualified())
+                    .forEach(each -> packages.add(each.source()));
+            try (ModuleReader reader = module.open()) {
+                exported.addAll(topLevelTypes(reader));
+            }
+        }
+        exported.removeIf(name -> !packages.contains(packageOf(name)) || !isPublic(name));
+        Set<String> wanted =
+                union().stream().map(name -> name.replaceAll("\\$.*", "")).collect(Collectors.toSet());
+        wanted.addAll(BESIDE);
+
+        assertThat(packages).containsAll(OPEN_PACKAGES);
+        exported.removeIf(name -> OPEN_PACKAGES.contains(packageOf(name)));
+        wanted.removeIf(name -> OPEN_PACKAGES.contains(packageOf(name)));
+        assertThat(exported).containsExactlyInAnyOrderElementsOf(wanted);
+    }
+
+    private static Set<String> topLevelTypes(ModuleReader reader) throws IOException {
+        try (Stream<String> files = reader.list()) {
+            return files.filter(file -> file.endsWith(".class") && !file.contains("$") && !file.contains("-"))
+                    .map(file ->
+                            file.substring(0, file.length() - ".class".length()).replace('/', '.'))
+                    .collect(Collectors.toSet());
+        }
+    }
+
+    private static String packageOf(String name) {
+        return name.substring(0, name.lastIndexOf('.'));
+    }
+
+    private static boolean isPublic(String name) {
+        try {
+            return Modifier.isPublic(Class.forName(name, false, PublicApiTest.class.getClassLoader())
+                    .getModifiers());
+        } catch (ClassNotFoundException impossible) {
+            throw new AssertionError(impossible);
+        }
     }
 
     private static Set<String> union() {

@@ -1,4 +1,4 @@
-package io.kvcache.core.time;
+package io.kvcache.core.spi;
 
 /// Time, as far as the store knows it. Nothing else reads a clock or sleeps.
 public interface Clock {

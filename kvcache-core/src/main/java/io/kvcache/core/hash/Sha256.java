@@ -1,4 +1,4 @@
-package io.kvcache.core.identity;
+package io.kvcache.core.hash;
 
 import java.security.DigestException;
 import java.security.MessageDigest;
@@ -22,7 +22,7 @@ public final class Sha256 {
     }
 
     /// Ends the digest into `out` at `offset` without allocating; the digest is then as good as new.
-    static void finish(MessageDigest sha, byte[] out, int offset) {
+    public static void finish(MessageDigest sha, byte[] out, int offset) {
         try {
             sha.digest(out, offset, BYTES);
         } catch (DigestException e) {

@@ -1,4 +1,4 @@
-package io.kvcache.core.store;
+package io.kvcache.core.stats;
 
 import io.kvcache.core.identity.BlockKey;
 

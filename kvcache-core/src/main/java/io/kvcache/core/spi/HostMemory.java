@@ -1,4 +1,4 @@
-package io.kvcache.core.memory;
+package io.kvcache.core.spi;
 
 import java.lang.foreign.MemorySegment;
 

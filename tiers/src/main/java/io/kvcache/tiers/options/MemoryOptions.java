@@ -1,4 +1,4 @@
-package io.kvcache.tiers.memory;
+package io.kvcache.tiers.options;
 
 import java.nio.file.Path;
 

@@ -1,8 +1,9 @@
-package io.kvcache.core.identity;
+package io.kvcache.core.engine;
 
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.identity.Namespace;
 import java.util.HexFormat;
 import java.util.List;
 import org.junit.jupiter.api.Test;

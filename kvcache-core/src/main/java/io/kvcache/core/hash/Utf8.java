@@ -1,4 +1,4 @@
-package io.kvcache.core.identity;
+package io.kvcache.core.hash;
 
 import java.nio.ByteBuffer;
 import java.nio.CharBuffer;

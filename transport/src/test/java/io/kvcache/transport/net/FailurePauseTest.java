@@ -1,4 +1,4 @@
-package io.kvcache.transport.peer;
+package io.kvcache.transport.net;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

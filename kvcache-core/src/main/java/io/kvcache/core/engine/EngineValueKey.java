@@ -1,5 +1,6 @@
-package io.kvcache.core.identity;
+package io.kvcache.core.engine;
 
+import io.kvcache.core.identity.Namespace;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 

@@ -1,4 +1,4 @@
-package io.kvcache.transport.peer;
+package io.kvcache.transport.net;
 
 import io.kvcache.core.time.Backoff;
 import java.util.concurrent.TimeUnit;
@@ -27,7 +27,7 @@ public final class FailurePause {
 
     /// A call, and what was known of the server when it began.
     ///
-    /// @param lifeSigns as of [ClusterConnection#lifeSigns]
+    /// @param lifeSigns messages of the server so far
     public record Call(long startNanos, long lifeSigns) {}
 
     /// @param maxNanos the longest pause

@@ -1,4 +1,4 @@
-package io.kvcache.transport.client;
+package io.kvcache.core.check;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;

@@ -1,6 +1,5 @@
-package io.kvcache.transport.client;
+package io.kvcache.transport.net;
 
-import io.kvcache.transport.net.PemFiles;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;

@@ -1,4 +1,4 @@
-package io.kvcache.core.memory;
+package io.kvcache.core.spi;
 
 /// Reserves host memory. Tiers maps it from the operating system; tests take it from an arena.
 @FunctionalInterface
