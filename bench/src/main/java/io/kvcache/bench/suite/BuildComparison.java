@@ -53,7 +53,7 @@ public record BuildComparison(RunnableBuild older, RunnableBuild newer, int coun
 
     /// Runs a trial's cells.
     ///
-    /// @throws IOException when a build cannot be run
+    /// @throws IOException when a build cannot be run; a pair that fails after others ends the run with those
     public SuiteComparison run(BuildBenchmark trial, Set<String> cells) throws IOException, InterruptedException {
         List<SpeedRatio> first = measure(trial, cells);
         Set<String> missing = new LinkedHashSet<>(cells);
@@ -73,9 +73,17 @@ public record BuildComparison(RunnableBuild older, RunnableBuild newer, int coun
         Map<String, List<Double>> ratios = new LinkedHashMap<>();
         for (int pair = 1; pair <= count; pair++) {
             String turn = trial.suiteName() + ", pair " + pair + " of " + count + ": ";
-            trial.measurePair(older, newer, pair % 2 == 0, cells, cell -> progress.accept(turn + cell))
-                    .forEach((cell, ratio) ->
-                            ratios.computeIfAbsent(cell, _ -> new ArrayList<>()).add(ratio));
+            try {
+                trial.measurePair(older, newer, pair % 2 == 0, cells, cell -> progress.accept(turn + cell))
+                        .forEach((cell, ratio) -> ratios.computeIfAbsent(cell, _ -> new ArrayList<>())
+                                .add(ratio));
+            } catch (IOException failed) {
+                if (ratios.isEmpty()) {
+                    throw failed;
+                }
+                progress.accept(turn + "ends the run, with the pairs before it: " + failed.getMessage());
+                break;
+            }
         }
         return ratios.entrySet().stream()
                 .map(cell -> SpeedRatio.of(cell.getKey(), cell.getValue()))

@@ -92,6 +92,18 @@ class BuildComparisonTest {
     }
 
     @Test
+    void givenAPairThatFails_whenOthersWereMeasured_thenTheseAreRatedAndTheFailureIsSaid() throws Exception {
+        ScatteredBenchmark trial = new ScatteredBenchmark(Map.of("a", 1.0), 0.001);
+        trial.failsAt = 5;
+        List<String> said = new ArrayList<>();
+        BuildComparison.SuiteComparison suiteComparison =
+                new BuildComparison(OLD, NEW, 9, said::add).run(trial, Set.of("a"));
+
+        assertThat(suiteComparison.first().getFirst().pairs()).isEqualTo(4);
+        assertThat(said).last().asString().contains("pair 5 of 9").contains("no such build");
+    }
+
+    @Test
     void givenOnePairThatWasDisturbed_whenRated_thenTheIntervalStaysWithTheOthers() {
         List<Double> ratios = new ArrayList<>(List.of(1.0, 1.01, 0.99, 1.0, 1.02, 0.98, 1.0, 1.01, 0.2));
 
@@ -139,6 +151,7 @@ class BuildComparisonTest {
         private final Random random = new Random(7);
         private final Map<String, Integer> measured = new LinkedHashMap<>();
         private Set<String> slowAtFirst = Set.of();
+        private int failsAt;
 
         ScatteredBenchmark(Map<String, Double> truth, double spread) {
             this.truth = truth;
@@ -161,12 +174,15 @@ class BuildComparisonTest {
                 RunnableBuild newer,
                 boolean newFirst,
                 Set<String> cells,
-                Consumer<String> progress) {
+                Consumer<String> progress)
+                throws IOException {
             Map<String, Double> ratios = new LinkedHashMap<>();
             for (String cell : cellNames()) {
                 if (cells.stream().anyMatch(cell::startsWith)) {
                     boolean slow = slowAtFirst.contains(cell) && measured.getOrDefault(cell, 0) < 9;
-                    measured.merge(cell, 1, Integer::sum);
+                    if (measured.merge(cell, 1, Integer::sum) == failsAt) {
+                        throw new IOException("no such build");
+                    }
                     double ratio = slow ? 0.9 : truth.getOrDefault(cell, 1.0);
                     ratios.put(cell, ratio * (1 + spread * (2 * random.nextDouble() - 1)));
                 }
