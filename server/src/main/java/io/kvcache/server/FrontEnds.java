@@ -14,7 +14,6 @@ import io.kvcache.server.config.TlsConfig;
 import io.kvcache.server.forward.InProcessCommands;
 import io.kvcache.server.forward.InProcessCommands.Dialect;
 import io.kvcache.server.forward.InProcessCommands.DialectServer;
-import io.kvcache.server.forward.ReplyFramer;
 import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.http.HintEndpoint;
 import io.kvcache.server.http.HttpConfig;
@@ -63,7 +62,8 @@ import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
 
-/// The ways into a server: listeners with their protocols, the endpoint for other JVMs, and the publisher of events.
+/// The ways into a server: listeners with their protocols, the endpoint for other JVMs, and the publisher of
+/// events.
 ///
 /// **Ownership.** Of all these, until [#close]. The store and the cluster are closed after it.
 ///
@@ -101,16 +101,14 @@ final class FrontEnds implements AutoCloseable {
     /// Both sides of requests that are passed on.
     ///
     /// @param handover passes values on, so that clients do not wait for them
-    /// @param serving runs those of other servers' clients, unless another server owns their keys
-    /// @param own runs those of own clients that no other server has taken
-    private record Forwarding(
-            RequestForwarder forwarder, RequestForwarder handover, InProcessCommands serving, InProcessCommands own) {
+    /// @param commands runs those of other servers' clients, and those of own clients that no other server has
+    ///     taken
+    private record Forwarding(RequestForwarder forwarder, RequestForwarder handover, InProcessCommands commands) {
 
         void close() {
             forwarder.close();
             handover.close();
-            serving.close();
-            own.close();
+            commands.close();
         }
     }
 
@@ -149,7 +147,7 @@ final class FrontEnds implements AutoCloseable {
         SlotOwnership ownership = store.slotOwnership();
         forwarding = cluster == null || ownership == null ? null : openForwarding(cluster, ownership);
         if (forwarding != null && cluster != null && ownership != null) {
-            cluster.runCommandsBy(forwarding.serving);
+            cluster.runCommandsBy(forwarding.commands);
             cluster.openHandover(store.tenants().routers(), ownership, forwarding.handover);
         }
     }
@@ -216,15 +214,14 @@ final class FrontEnds implements AutoCloseable {
 
     private Forwarding openForwarding(ClusterMember cluster, SlotOwnership ownership) {
         int loops = Math.clamp(Runtime.getRuntime().availableProcessors(), 1, MAX_FORWARD_LOOPS);
-        InProcessCommands serving = new InProcessCommands(
-                (tenant, dialect) -> dialectServer(tenant, dialect, ownership), connections, loops);
-        InProcessCommands own =
-                new InProcessCommands((tenant, dialect) -> dialectServer(tenant, dialect, null), connections, 1);
+        InProcessCommands commands = new InProcessCommands(
+                (tenant, dialect, anyKey) -> dialectServer(tenant, dialect, anyKey ? null : ownership),
+                connections,
+                loops);
         return new Forwarding(
-                new RequestForwarder(ownership, cluster.openConnections(), own),
-                new RequestForwarder(ownership, cluster.openConnections(), own),
-                serving,
-                own);
+                new RequestForwarder(ownership, cluster.openConnections(), commands),
+                new RequestForwarder(ownership, cluster.openConnections(), commands),
+                commands);
     }
 
     /// The protocol of requests that are passed on.
@@ -240,18 +237,17 @@ final class FrontEnds implements AutoCloseable {
         if (dialect == Dialect.LM) {
             LmProtocol lm = new LmProtocol(tenants.routerOf(tenant));
             lmProtocols.add(lm);
-            return new DialectServer(lm, "", LmProtocol::replyFramer, incoming);
+            return new DialectServer(lm, "", incoming);
         }
         ListenerAuth auth = auth(new ListenerAuthConfig(tenant, false, false, List.of(), List.of()));
-        if (dialect == Dialect.HTTP || dialect == Dialect.HTTP_HEAD) {
+        if (dialect == Dialect.HTTP) {
             HttpProtocol http =
                     new HttpProtocol(HttpConfig.ofPassedOn(auth, tenant, tenants.routerOf(tenant), ownership));
             httpProtocols.add(http);
-            return new DialectServer(http, "", () -> new ReplyFramer.Http(dialect == Dialect.HTTP), incoming);
+            return new DialectServer(http, "", incoming);
         }
         RespProtocol resp = respProtocol(auth, ownership, dialect != Dialect.RESP_CLUSTER, null);
-        return new DialectServer(
-                resp, dialect == Dialect.RESP3 ? "HELLO 3\r\n" : "HELLO 2\r\n", ReplyFramer.Resp::new, incoming);
+        return new DialectServer(resp, dialect == Dialect.RESP3 ? "HELLO 3\r\n" : "HELLO 2\r\n", incoming);
     }
 
     private ListenerAuth auth(ListenerAuthConfig auth) {

@@ -1,40 +1,33 @@
 package io.kvcache.server.forward;
 
-import io.kvcache.server.forward.InProcessCommands.DialectServer;
+import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.net.Listener.ChannelSetup;
 import io.kvcache.server.net.Protocol;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.transport.endpoint.CommandRunner;
-import io.netty.bootstrap.Bootstrap;
-import io.netty.bootstrap.ServerBootstrap;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.PooledByteBufAllocator;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.Channel;
-import io.netty.channel.ChannelFuture;
+import io.netty.channel.ChannelDuplexHandler;
 import io.netty.channel.ChannelHandlerContext;
-import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelInitializer;
-import io.netty.channel.ChannelOption;
-import io.netty.channel.EventLoop;
+import io.netty.channel.ChannelPromise;
 import io.netty.channel.EventLoopGroup;
-import io.netty.channel.FixedRecvByteBufAllocator;
 import io.netty.channel.MultiThreadIoEventLoopGroup;
-import io.netty.channel.RecvByteBufAllocator;
 import io.netty.channel.group.ChannelGroup;
 import io.netty.channel.group.DefaultChannelGroup;
 import io.netty.channel.local.LocalAddress;
 import io.netty.channel.local.LocalChannel;
 import io.netty.channel.local.LocalIoHandler;
-import io.netty.channel.local.LocalServerChannel;
 import io.netty.util.concurrent.DefaultThreadFactory;
-import io.netty.util.concurrent.EventExecutor;
 import io.netty.util.concurrent.GlobalEventExecutor;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.net.SocketAddress;
 import java.nio.ByteBuffer;
+import java.nio.channels.ClosedChannelException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -45,11 +38,10 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedDeque;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.BiFunction;
-import java.util.function.Supplier;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /// Runs requests of clients of other servers, as if each came over a connection of its own.
@@ -59,35 +51,43 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any.
 public final class InProcessCommands implements CommandRunner, AutoCloseable {
 
-    /// In which the far ends of connections hear that these are closed.
     private static final int QUIET_MILLIS = 20;
-
     private static final int CLOSE_MILLIS = 1000;
+    private static final Duration GREETING_TIMEOUT = Duration.ofSeconds(5);
 
-    private final BiFunction<String, Dialect, @Nullable DialectServer> servers;
+    private final DialectServers servers;
     private final ConnectionRegistry connections;
     private final ConnectionRegistry.ListenerSlots slots;
     private final EventLoopGroup loops;
     private final ChannelGroup channels = new DefaultChannelGroup(GlobalEventExecutor.INSTANCE);
-    private final Map<TenantDialect, InProcessConnection.Pool> pools = new ConcurrentHashMap<>();
+    private final Map<Speaker, Pool> pools = new ConcurrentHashMap<>();
 
     /// A protocol as the clients of one tenant speak it.
     ///
     /// @param protocol that takes every client for this tenant's
     /// @param greeting sent first over a connection, with a reply; empty for none
-    /// @param framer finds the ends of replies
     /// @param incoming limit on bytes of requests
-    public record DialectServer(
-            Protocol protocol, String greeting, Supplier<ReplyFramer> framer, ByteBudget incoming) {}
+    public record DialectServer(Protocol protocol, String greeting, ByteBudget incoming) {}
 
-    private record TenantDialect(String tenant, Dialect dialect) {}
+    /// Makes the protocols.
+    @FunctionalInterface
+    public interface DialectServers {
 
-    /// @param servers the protocol of a tenant, or null for an unknown tenant; asked once for each
+        /// Returns the protocol as a tenant's clients speak it, or null for an unknown tenant. Asked once for
+        /// each.
+        ///
+        /// @param anyKey whether requests about keys of other servers are run, and not refused
+        @Nullable
+        DialectServer open(String tenant, Dialect dialect, boolean anyKey);
+    }
+
+    private record Speaker(String tenant, Dialect dialect, boolean anyKey) {}
+
+    /// Connections that are not in use, for the clients of one tenant.
+    private record Pool(DialectServer server, Deque<InProcessConnection> idle) {}
+
     /// @param loopCount threads that run requests
-    public InProcessCommands(
-            BiFunction<String, Dialect, @Nullable DialectServer> servers,
-            ConnectionRegistry connections,
-            int loopCount) {
+    public InProcessCommands(DialectServers servers, ConnectionRegistry connections, int loopCount) {
         loops = new MultiThreadIoEventLoopGroup(
                 loopCount, new DefaultThreadFactory("kvcache-forward", true), LocalIoHandler.newFactory());
         this.servers = servers;
@@ -97,47 +97,50 @@ public final class InProcessCommands implements CommandRunner, AutoCloseable {
 
     @Override
     public @Nullable Command begin(String tenant, int dialect, int bytes) {
-        return begin(tenant, Dialect.of(dialect), bytes);
+        return begin(new Speaker(tenant, Dialect.of(dialect), false), bytes);
     }
 
+    /// As [#begin] for a request of an own client, which no other server has taken, whatever its keys.
     @Nullable
-    Command begin(String tenant, Dialect dialect, int bytes) {
-        InProcessConnection.Pool pool = pools.computeIfAbsent(new TenantDialect(tenant, dialect), this::open);
-        if (!pool.server.incoming.tryAcquire(bytes)) {
-            return null;
-        }
-        return new RunningCommand(pool, PooledByteBufAllocator.DEFAULT.directBuffer(bytes, bytes), bytes);
+    Command beginOwn(String tenant, Dialect dialect, int bytes) {
+        return begin(new Speaker(tenant, dialect, true), bytes);
     }
 
-    private InProcessConnection.Pool open(TenantDialect of) {
-        DialectServer server = servers.apply(of.tenant, of.dialect);
+    private @Nullable Command begin(Speaker speaker, int bytes) {
+        Pool pool = pools.computeIfAbsent(speaker, this::open);
+        return pool.server.incoming.tryAcquire(bytes) ? new RunningCommand(pool, bytes) : null;
+    }
+
+    private Pool open(Speaker of) {
+        DialectServer server = servers.open(of.tenant, of.dialect, of.anyKey);
         if (server == null) {
             throw new IllegalArgumentException(
                     "there is no tenant " + of.tenant + "; allowed: those of the settings, at all servers alike");
         }
-        Map<Protocol.ProtocolKind, Protocol> protocols = Map.of(server.protocol.kind(), server.protocol);
-        List<InProcessConnection.Place> places = new ArrayList<>();
-        for (EventExecutor loop : loops) {
-            places.add(listen((EventLoop) loop, protocols));
-        }
-        return new InProcessConnection.Pool(server, places, channels);
+        return new Pool(server, new ConcurrentLinkedDeque<>());
     }
 
-    private InProcessConnection.Place listen(EventLoop loop, Map<Protocol.ProtocolKind, Protocol> protocols) {
-        Channel server = new ServerBootstrap()
-                .group(loop)
-                .channel(LocalServerChannel.class)
-                .childOption(ChannelOption.RECVBUF_ALLOCATOR, InProcessConnection.NO_COPIES)
-                .childHandler(new ChannelInitializer<Channel>() {
-                    @Override
-                    protected void initChannel(Channel channel) {
-                        ChannelSetup.setUp(channel, protocols, connections, slots);
-                    }
-                })
-                .bind(LocalAddress.ANY)
-                .syncUninterruptibly()
-                .channel();
-        return new InProcessConnection.Place(loop, server.localAddress());
+    /// @throws IOException when the server goes down
+    private InProcessConnection connect(DialectServer server) throws IOException {
+        OneEndChannel channel = new OneEndChannel();
+        InProcessConnection session = new InProcessConnection(channel);
+        channel.pipeline().addLast(new ChannelInitializer<Channel>() {
+            @Override
+            protected void initChannel(Channel channel) {
+                channel.pipeline().addLast(session);
+                session.connection = ChannelSetup.setUp(
+                        channel, Map.of(server.protocol.kind(), server.protocol), connections, slots);
+            }
+        });
+        if (!loops.register(channel).awaitUninterruptibly().isSuccess() || !channel.isActive()) {
+            throw new IOException("the server takes no more requests");
+        }
+        channels.add(channel);
+        if (!server.greeting.isEmpty()) {
+            session.ask(Unpooled.copiedBuffer(server.greeting, StandardCharsets.US_ASCII), GREETING_TIMEOUT)
+                    .close();
+        }
+        return session;
     }
 
     @Override
@@ -147,18 +150,18 @@ public final class InProcessCommands implements CommandRunner, AutoCloseable {
                 .awaitUninterruptibly();
     }
 
-    private static final class RunningCommand implements Command {
+    private final class RunningCommand implements Command {
 
-        private final InProcessConnection.Pool pool;
+        private final Pool pool;
         private final ByteBuf request;
         private final int bytes;
         private @Nullable InProcessConnection connection;
-        private InProcessConnection.@Nullable Reply reply;
+        private @Nullable Reply reply;
 
-        RunningCommand(InProcessConnection.Pool pool, ByteBuf request, int bytes) {
+        RunningCommand(Pool pool, int bytes) {
             this.pool = pool;
-            this.request = request;
             this.bytes = bytes;
+            request = PooledByteBufAllocator.DEFAULT.directBuffer(bytes, bytes);
         }
 
         @Override
@@ -168,25 +171,27 @@ public final class InProcessCommands implements CommandRunner, AutoCloseable {
 
         @Override
         public List<MemorySegment> run(Duration timeout) throws IOException {
-            InProcessConnection own = pool.take();
+            InProcessConnection own = pool.idle.pollFirst();
+            while (own != null && !own.channel.isActive()) {
+                own = pool.idle.pollFirst();
+            }
+            own = own == null ? connect(pool.server) : own;
             connection = own;
             request.setIndex(0, bytes);
-            InProcessConnection.Reply come = own.ask(request.retainedSlice(), timeout);
+            Reply come = own.ask(request.retainedSlice(), timeout);
             reply = come;
             return come.pieces();
         }
 
         @Override
         public void close() {
-            InProcessConnection own = connection;
-            InProcessConnection.Reply come = reply;
-            if (come != null) {
-                come.close();
+            if (reply != null) {
+                reply.close();
             }
-            if (own != null && come != null) {
-                pool.giveBack(own);
-            } else if (own != null) {
-                own.close();
+            if (connection != null && reply != null) {
+                pool.idle.addFirst(connection);
+            } else if (connection != null) {
+                connection.channel.close();
             }
             request.release();
             pool.server.incoming.release(bytes);
@@ -205,9 +210,7 @@ public final class InProcessCommands implements CommandRunner, AutoCloseable {
         /// `lm://`.
         LM(18),
         /// HTTP/1.1, a request about an object.
-        HTTP(32),
-        /// The same, a HEAD: its reply says how long the body is that it has not.
-        HTTP_HEAD(33);
+        HTTP(32);
 
         private final int code;
 
@@ -226,210 +229,154 @@ public final class InProcessCommands implements CommandRunner, AutoCloseable {
                     return each;
                 }
             }
-            throw new IllegalArgumentException("dialect = " + code + "; allowed: 2, 3, 4, 18, 32 and 33");
+            throw new IllegalArgumentException("dialect = " + code + "; allowed: 2, 3, 4, 18 and 32");
         }
     }
 
-    /// One connection within the process: a request, then its reply.
+    /// The buffers of a reply.
     ///
-    /// **Threads.** One at a time asks; its loop receives.
-    private static final class InProcessConnection extends ChannelInboundHandlerAdapter {
+    /// **Ownership.** They stay until it is closed. Those of a value are its slots.
+    private record Reply(List<ByteBuf> parts) implements AutoCloseable {
 
-        /// Has each buffer arrive as it was written. Otherwise small ones are copied together and released
-        /// before larger ones that were written earlier, while the pieces of a value are good until its last
-        /// one is released.
-        static final RecvByteBufAllocator NO_COPIES = new FixedRecvByteBufAllocator(1);
-
-        private static final Duration GREETING_TIMEOUT = Duration.ofSeconds(5);
-
-        private final DialectServer server;
-        private @Nullable Channel channel;
-        private volatile @Nullable Question question;
-
-        private InProcessConnection(DialectServer server) {
-            this.server = server;
-        }
-
-        /// The buffers of a reply.
-        ///
-        /// **Ownership.** They stay until it is closed. Those of a value are its slots.
-        static final class Reply implements AutoCloseable {
-
-            private final List<ByteBuf> parts = new ArrayList<>();
-
-            /// Their memory.
-            List<MemorySegment> pieces() {
-                List<MemorySegment> pieces = new ArrayList<>();
-                for (ByteBuf part : parts) {
-                    for (ByteBuffer each : part.nioBuffers()) {
-                        pieces.add(MemorySegment.ofBuffer(each));
-                    }
+        /// Their memory.
+        List<MemorySegment> pieces() {
+            List<MemorySegment> pieces = new ArrayList<>();
+            for (ByteBuf part : parts) {
+                for (ByteBuffer each : part.nioBuffers()) {
+                    pieces.add(MemorySegment.ofBuffer(each));
                 }
-                return pieces;
             }
-
-            @Override
-            public void close() {
-                parts.forEach(ByteBuf::release);
-                parts.clear();
-            }
+            return pieces;
         }
 
-        /// Where the server's end of a connection is. Both ends are run by one loop: another one would have to
-        /// be woken for each request and each reply.
-        record Place(EventLoop loop, SocketAddress address) {}
+        @Override
+        public void close() {
+            parts.forEach(ByteBuf::release);
+        }
+    }
 
-        private record Question(ReplyFramer framer, Reply reply, CompletableFuture<Reply> answer) {}
+    /// A channel without another end: its requests are given to its pipeline, and [InProcessConnection] keeps what
+    /// is written.
+    private static final class OneEndChannel extends LocalChannel {
 
-        /// Connections that are not in use, for the clients of one tenant.
-        static final class Pool {
+        private static final LocalAddress ADDRESS = new LocalAddress("forward");
 
-            final DialectServer server;
-            private final List<Place> places;
-            private final ChannelGroup channels;
-            private final Deque<InProcessConnection> idle = new ConcurrentLinkedDeque<>();
-            private final AtomicInteger opened = new AtomicInteger();
-
-            /// @param places where connections are opened in turn
-            /// @param channels takes each connection
-            Pool(DialectServer server, List<Place> places, ChannelGroup channels) {
-                this.channels = channels;
-                this.server = server;
-                this.places = List.copyOf(places);
-            }
-
-            /// @throws IOException when the server goes down
-            InProcessConnection take() throws IOException {
-                for (InProcessConnection connection = idle.pollFirst();
-                        connection != null;
-                        connection = idle.pollFirst()) {
-                    if (connection.isOpen()) {
-                        return connection;
-                    }
-                }
-                return open();
-            }
-
-            private InProcessConnection open() throws IOException {
-                InProcessConnection connection = new InProcessConnection(server);
-                Place place = places.get(Math.floorMod(opened.getAndIncrement(), places.size()));
-                ChannelFuture connected = new Bootstrap()
-                        .group(place.loop)
-                        .channel(LocalChannel.class)
-                        .option(ChannelOption.RECVBUF_ALLOCATOR, NO_COPIES)
-                        .handler(connection)
-                        .connect(place.address)
-                        .awaitUninterruptibly();
-                if (!connected.isSuccess()) {
-                    throw new IOException("the server takes no more requests", connected.cause());
-                }
-                connection.channel = connected.channel();
-                channels.add(connected.channel());
-                if (!server.greeting().isEmpty()) {
-                    connection
-                            .ask(Unpooled.copiedBuffer(server.greeting(), StandardCharsets.US_ASCII), GREETING_TIMEOUT)
-                            .close();
-                }
-                return connection;
-            }
-
-            void giveBack(InProcessConnection connection) {
-                idle.addFirst(connection);
-            }
+        @Override
+        public boolean isActive() {
+            return isOpen() && isRegistered();
         }
 
-        private Channel requireChannel() {
-            Channel own = channel;
-            if (own == null) {
-                throw new IllegalStateException("not connected");
-            }
-            return own;
+        @Override
+        protected SocketAddress localAddress0() {
+            return ADDRESS;
         }
 
-        boolean isOpen() {
-            return requireChannel().isActive();
+        @Override
+        protected SocketAddress remoteAddress0() {
+            return ADDRESS;
+        }
+    }
+
+    /// One connection within the process: a request, then its reply. First in its pipeline, it keeps what is
+    /// written, which is the reply once the request has ended.
+    ///
+    /// **Threads.** One at a time asks; its loop answers.
+    private static final class InProcessConnection extends ChannelDuplexHandler {
+
+        private final Channel channel;
+        private List<ByteBuf> written = new ArrayList<>();
+        private @Nullable Connection connection;
+
+        /// What the request that the loop runs is answered by.
+        private @Nullable CompletableFuture<Reply> answer;
+
+        InProcessConnection(Channel channel) {
+            this.channel = channel;
         }
 
-        /// Sends a request and waits for its whole reply. When there is none the connection is closed.
+        /// Runs a request and waits for its whole reply. When there is none the connection is closed.
         ///
         /// @param request taken over
         /// @throws IOException without a reply in time
         Reply ask(ByteBuf request, Duration timeout) throws IOException {
-            Question asked = new Question(server.framer().get(), new Reply(), new CompletableFuture<>());
-            question = asked;
-            var _ = requireChannel().writeAndFlush(request);
-            if (!isOpen()) {
-                asked.answer.completeExceptionally(new IOException("the server ends its connections"));
+            CompletableFuture<Reply> reply = new CompletableFuture<>();
+            try {
+                channel.eventLoop().execute(() -> receive(request, reply));
+            } catch (RejectedExecutionException ended) {
+                request.release();
+                throw new IOException("the server goes down", ended);
             }
             try {
-                return asked.answer.get(timeout.toNanos(), TimeUnit.NANOSECONDS);
+                return reply.get(timeout.toNanos(), TimeUnit.NANOSECONDS);
             } catch (TimeoutException late) {
-                if (!asked.answer.completeExceptionally(late)) {
-                    return asked.answer.join(); // it came at the last moment
-                }
-                close();
-                throw new IOException("no reply within " + timeout.toMillis() + " ms", late);
-            } catch (ExecutionException failed) {
-                close();
-                Throwable cause = failed.getCause();
-                throw new IOException(cause == null ? "no reply" : String.valueOf(cause.getMessage()), cause);
+                return comeOrFail(reply, new IOException("no reply within " + timeout.toMillis() + " ms", late));
+            } catch (ExecutionException ended) {
+                throw new IOException("the server ended the connection without a reply", ended);
             } catch (InterruptedException stopped) {
-                if (!asked.answer.completeExceptionally(stopped)) {
-                    asked.answer.join().close();
-                }
-                close();
                 Thread.currentThread().interrupt();
-                throw new IOException("the server goes down", stopped);
+                return comeOrFail(reply, new IOException("the server goes down", stopped));
+            }
+        }
+
+        private Reply comeOrFail(CompletableFuture<Reply> reply, IOException failure) throws IOException {
+            if (reply.completeExceptionally(failure)) {
+                channel.close();
+                throw failure;
+            }
+            return reply.join(); // it came at the last moment
+        }
+
+        private void receive(ByteBuf request, CompletableFuture<Reply> reply) {
+            answer = reply;
+            if (channel.isActive()) {
+                channel.pipeline().fireChannelRead(request).fireChannelReadComplete();
+            } else {
+                request.release();
+                fail();
             }
         }
 
         @Override
-        public void channelRead(ChannelHandlerContext context, Object message) {
+        public void write(ChannelHandlerContext context, Object message, ChannelPromise promise) {
             ByteBuf part = (ByteBuf) message;
-            if (!part.isReadable()) { // the end of a reply may be an empty buffer
+            if (part.isReadable()) {
+                written.add(part);
+            } else {
                 part.release();
-                return;
             }
-            Question asked = question;
-            if (asked == null || asked.answer.isDone()) {
-                part.release();
-                context.close();
-                return;
-            }
-            asked.reply.parts.add(part);
-            try {
-                if (asked.framer.isEnd(part)) {
-                    question = null;
-                    var _ = asked.answer.complete(asked.reply);
-                }
-            } catch (IllegalStateException wrong) {
-                exceptionCaught(context, wrong);
+            promise.trySuccess();
+        }
+
+        @Override
+        public void flush(ChannelHandlerContext context) {
+            if (connection != null && !connection.isInRequest()) {
+                end(reply -> answer != null && answer.complete(reply));
             }
         }
 
         @Override
         public void channelInactive(ChannelHandlerContext context) {
-            fail(new IOException("the server ended the connection without a reply"));
+            fail();
+            context.fireChannelInactive();
         }
 
-        @Override
-        public void exceptionCaught(ChannelHandlerContext context, Throwable failure) {
-            fail(failure);
-            context.close();
+        private void fail() {
+            end(_ -> {
+                if (answer != null) {
+                    answer.completeExceptionally(new ClosedChannelException());
+                }
+                return false;
+            });
         }
 
-        private void fail(Throwable why) {
-            Question asked = question;
-            question = null;
-            if (asked != null) {
-                var _ = asked.answer.completeExceptionally(why);
-                asked.reply.close();
+        /// @param take returns whether it takes the reply
+        private void end(Predicate<Reply> take) {
+            Reply reply = new Reply(written);
+            written = new ArrayList<>();
+            if (!take.test(reply)) {
+                reply.close();
             }
-        }
-
-        /// Ends it; what has come of a reply is thrown away by its loop.
-        void close() {
-            requireChannel().close();
+            answer = null;
         }
     }
 }

@@ -26,10 +26,10 @@ import org.jspecify.annotations.Nullable;
 
 /// Passes requests on to the servers that own their keys, for clients that know one server only.
 ///
-/// **When the owner does not answer**, a request about a value that never changes is run here at once: at worst it is
-/// a miss. A read of a value that may change is not, as the client would take the miss for the value's end: the client
-/// is to try again. A write of such a value waits until the view names an owner that answers, as only an owner's value
-/// is found later. After four seconds the client is told to try again.
+/// **When the owner does not answer**, a request about a value that never changes is run here at once: at worst it
+/// is a miss. A read of a value that may change is not, as the client would take the miss for the value's end: the
+/// client is to try again. A write of such a value waits until the view names an owner that answers, as only an
+/// owner's value is found later. After four seconds the client is told to try again.
 ///
 /// **Ownership.** Of its connections and threads, until [#close].
 ///
@@ -254,7 +254,7 @@ public final class RequestForwarder implements AutoCloseable {
     }
 
     private Reply runHere(Request request) {
-        Command command = own.begin(request.tenant, request.dialect, Math.toIntExact(request.byteCount()));
+        Command command = own.beginOwn(request.tenant, request.dialect, Math.toIntExact(request.byteCount()));
         if (command == null) {
             return Reply.none("as much is being received as may be");
         }

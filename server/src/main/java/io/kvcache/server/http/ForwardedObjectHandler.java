@@ -2,8 +2,8 @@ package io.kvcache.server.http;
 
 import io.kvcache.core.SegmentVisitor;
 import io.kvcache.server.forward.InProcessCommands.Dialect;
-import io.kvcache.server.forward.PassedValue;
 import io.kvcache.server.forward.RequestBytes;
+import io.kvcache.server.forward.RequestBytes.PassedValue;
 import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.forward.RequestForwarder.Kind;
 import io.kvcache.server.forward.RequestForwarder.Reply;
@@ -23,8 +23,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// A request about an object that another server of the cluster owns. It is passed on with what matters of its headers,
-/// and so is the reply.
+/// A request about an object that another server of the cluster owns. It is passed on with what matters of its
+/// headers, and so is the reply.
 final class ForwardedObjectHandler implements HttpRequestHandler {
 
     private static final List<CharSequence> PASSED_HEADERS = List.of(
@@ -40,7 +40,6 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
     private final String tenant;
     private final int slot;
     private final Kind kind;
-    private final boolean isHead;
     private final String head;
 
     /// The body of a PUT.
@@ -58,7 +57,6 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
         this.tenant = tenant;
         slot = router.slotOf(key);
         kind = kindOf(router.of(key), key, request);
-        isHead = request.method().equals(HttpMethod.HEAD);
         StringBuilder text = new StringBuilder(request.method().name())
                 .append(' ')
                 .append(request.uri())
@@ -133,8 +131,7 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
         if (value != null) {
             bytes.add(value.bytes());
         }
-        Dialect dialect = isHead ? Dialect.HTTP_HEAD : Dialect.HTTP;
-        forwarder.forward(new Request(tenant, dialect, slot, kind, bytes.segments()), reply -> {
+        forwarder.forward(new Request(tenant, Dialect.HTTP, slot, kind, bytes.segments()), reply -> {
             bytes.release();
             out.sendLater(() -> send(reply, out), reply::close);
         });

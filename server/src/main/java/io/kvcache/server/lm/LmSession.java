@@ -1,6 +1,6 @@
 package io.kvcache.server.lm;
 
-import io.kvcache.server.forward.PassedValue;
+import io.kvcache.server.forward.RequestBytes.PassedValue;
 import io.kvcache.server.forward.RequestForwarder.Reply;
 import io.kvcache.server.keyspace.ChunkSequenceTracker;
 import io.kvcache.server.keyspace.Keyspace;
@@ -12,6 +12,7 @@ import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PendingPut.Condition;
 import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
+import io.kvcache.server.lm.LmProtocol.LmForwarding;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ProtocolSession;

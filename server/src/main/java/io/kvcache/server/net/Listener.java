@@ -261,22 +261,18 @@ public final class Listener implements AutoCloseable {
         }
 
         /// Takes the channel in and waits for its first bytes, or closes it when the server goes down.
-        public static void setUp(
-                Channel channel, Map<ProtocolKind, Protocol> protocols, ConnectionRegistry connectionRegistry) {
-            setUp(channel, protocols, connectionRegistry, connectionRegistry.addListener(false));
-        }
-
-        /// The same at a listener that there is.
-        public static void setUp(
+        ///
+        /// @return null when it is closed
+        public static @Nullable Connection setUp(
                 Channel channel,
                 Map<ProtocolKind, Protocol> protocols,
                 ConnectionRegistry connectionRegistry,
                 ConnectionRegistry.ListenerSlots listenerSlots) {
-            install(channel, null, protocols, connectionRegistry, listenerSlots);
+            return install(channel, null, protocols, connectionRegistry, listenerSlots);
         }
 
         /// As [#setUp], behind TLS unless that is null.
-        private static void install(
+        private static @Nullable Connection install(
                 Channel channel,
                 @Nullable Supplier<SslContext> tls,
                 Map<ProtocolKind, Protocol> protocols,
@@ -285,7 +281,7 @@ public final class Listener implements AutoCloseable {
             Connection connection = connectionRegistry.accept(channel, listenerSlots);
             if (connection == null) {
                 channel.close();
-                return;
+                return null;
             }
             if (tls != null) {
                 // Before all else, so that a handshake that fails has given its reason when the end is counted.
@@ -297,6 +293,7 @@ public final class Listener implements AutoCloseable {
             channel.pipeline()
                     .addLast(new Connection.Head(connectionRegistry, connection))
                     .addLast(new ProtocolDetector(protocols, connection));
+            return connection;
         }
     }
 

@@ -1,8 +1,8 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.forward.InProcessCommands.Dialect;
-import io.kvcache.server.forward.PassedValue;
 import io.kvcache.server.forward.RequestBytes;
+import io.kvcache.server.forward.RequestBytes.PassedValue;
 import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.forward.RequestForwarder.Kind;
 import io.kvcache.server.forward.RequestForwarder.Reply;
@@ -18,8 +18,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Passes commands about keys of other servers of the cluster on to those, for clients that know one server only.
 ///
-/// A command about keys of one slot is passed on as it is. Of one about several, those that can be are cut: each key is
-/// asked for by itself, some at a time.
+/// A command about keys of one slot is passed on as it is. Of one about several, those that can be are cut: each
+/// key is asked for by itself, some at a time.
 ///
 /// **Threads.** Any.
 final class SlotForwarding {

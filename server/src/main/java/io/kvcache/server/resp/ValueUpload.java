@@ -1,6 +1,6 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.forward.PassedValue;
+import io.kvcache.server.forward.RequestBytes.PassedValue;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.net.SlotIo;

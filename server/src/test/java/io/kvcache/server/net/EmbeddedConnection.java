@@ -3,6 +3,7 @@ package io.kvcache.server.net;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.spi.Clock;
+import io.kvcache.server.net.ConnectionRegistry.RequestTimer;
 import io.kvcache.server.net.Listener.ChannelSetup;
 import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.netty.buffer.ByteBuf;
@@ -13,10 +14,12 @@ import io.netty.channel.ChannelPromise;
 import io.netty.channel.embedded.EmbeddedChannel;
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.Map;
+import java.util.function.LongSupplier;
 
-/// A connection without a network: what is sent is handled at once, on the caller's thread. Time on its loop stands
-/// still, until a test moves it, so that nothing that waits gives up because the machine is slow.
+/// A connection without a network: what is sent is handled at once, on the caller's thread. Time on its loop
+/// stands still, until a test moves it, so that nothing that waits gives up because the machine is slow.
 public final class EmbeddedConnection implements AutoCloseable {
 
     private final UnpooledByteBufAllocator allocator = new UnpooledByteBufAllocator(false);
@@ -25,7 +28,17 @@ public final class EmbeddedConnection implements AutoCloseable {
     private final ConnectionRegistry connectionRegistry;
 
     public EmbeddedConnection(Protocol protocol, Clock clock) {
-        this(protocol, new ConnectionRegistry(NetLimits.defaults(), clock));
+        this(protocol, registry(NetLimits.defaults(), clock));
+    }
+
+    /// Connections whose requests nothing times or logs.
+    public static ConnectionRegistry registry(NetLimits limits, Clock clock) {
+        return registry(limits, clock, RequestTimer.NONE, () -> 0);
+    }
+
+    public static ConnectionRegistry registry(
+            NetLimits limits, Clock clock, RequestTimer timer, LongSupplier throttledReads) {
+        return new ConnectionRegistry(limits, clock, timer, new SlowRequestLog(Duration.ZERO, clock), throttledReads);
     }
 
     public EmbeddedConnection(Protocol protocol, ConnectionRegistry connectionRegistry) {
@@ -38,7 +51,7 @@ public final class EmbeddedConnection implements AutoCloseable {
         channel.freezeTime();
         channel.config().setAllocator(allocator);
         channel.pipeline().addLast(new Receiver());
-        ChannelSetup.setUp(channel, protocols, connectionRegistry);
+        ChannelSetup.setUp(channel, protocols, connectionRegistry, connectionRegistry.addListener(false));
     }
 
     public ConnectionRegistry connectionRegistry() {

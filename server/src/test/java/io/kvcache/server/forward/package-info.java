@@ -1,4 +1,0 @@
-@NullMarked
-package io.kvcache.server.forward;
-
-import org.jspecify.annotations.NullMarked;
