@@ -2,6 +2,7 @@ package io.kvcache.server;
 
 import io.kvcache.core.stats.TierTransferStats;
 import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.miss.MissLog.Reason;
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ConnectionRegistry;
 import java.lang.System.Logger;
@@ -105,11 +106,11 @@ final class ProblemDigest implements Runnable {
                 () -> keyspace.stats().writes().refused());
         watch(
                 "reads" + of + "missed: slow clients fill the tenant's part of limits.sending",
-                () -> keyspace.stats().reads().busy());
+                () -> keyspace.stats().reads().of(Reason.BUSY));
         watch(
                 "reads" + of + "missed: the disk read took longer than disk_read_timeout, or found no"
                         + " room in memory",
-                () -> keyspace.stats().reads().late());
+                () -> keyspace.stats().reads().of(Reason.LATE));
         watch(
                 "values" + of + "were evicted although EXISTS had promised them: the memory is too small for the load",
                 () -> keyspace.stats().promises().broken());

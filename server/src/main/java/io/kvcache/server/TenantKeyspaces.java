@@ -151,7 +151,7 @@ final class TenantKeyspaces {
             @Override
             public void onMiss(Namespace namespace, byte[] key, boolean late) {
                 BlockKey digest = BlockKey.ofObject(namespace, key);
-                Reason reason = late ? Reason.LATE : Reason.of(causes.causeOf(digest));
+                Reason reason = late ? Reason.LATE : causes.causeOf(digest);
                 keyspaceOf(namespace).countMissOfTransport(reason);
                 log.recordValue(namespace, key, reason, () -> causes.departureOf(digest));
             }

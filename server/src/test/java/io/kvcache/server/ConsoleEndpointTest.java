@@ -267,10 +267,11 @@ final class ConsoleEndpointTest {
         assertThat(get("/v1/misses?reason=deleted").get("recent").size()).isEqualTo(1);
         JsonNode stats = get("/v1/stats").at("/tenants/blue/reads");
         assertThat(misses.at("/reasons/expired").intValue())
-                .isEqualTo(stats.get("expired").intValue());
+                .isEqualTo(stats.at("/missed/expired").intValue());
     }
 
-    /// As LMCache's connector for Redis does: looks chunks up until one is missing, reads those, and writes the rest.
+    /// As LMCache's connector for Redis does: looks chunks up until one is missing, reads those, and writes the
+    /// rest.
     private static void useChunks(Jedis redis, String model, String... digests) {
         int found = 0;
         while (found < digests.length && redis.exists(chunk(model, digests[found]) + "metadata")) {

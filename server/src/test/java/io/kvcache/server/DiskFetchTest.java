@@ -5,15 +5,16 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.access.ListenerAuth;
-import io.kvcache.server.access.PasswordAuthenticator;
-import io.kvcache.server.http.HttpConfig;
+import io.kvcache.server.access.OpenListener;
 import io.kvcache.server.http.HttpProtocol;
+import io.kvcache.server.http.TestHttpConfig;
 import io.kvcache.server.keyspace.DelayedDiskStore;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceOptions;
 import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.lm.LmProtocol;
+import io.kvcache.server.miss.MissLog.Reason;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;
@@ -37,7 +38,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 final class DiskFetchTest {
 
     private final DelayedDiskStore store = new DelayedDiskStore();
-    private final ConnectionRegistry connectionRegistry = new ConnectionRegistry(NetLimits.defaults(), store.time());
+    private final ConnectionRegistry connectionRegistry =
+            EmbeddedConnection.registry(NetLimits.defaults(), store.time());
 
     @AfterEach
     void close() {
@@ -71,7 +73,7 @@ final class DiskFetchTest {
     }
 
     private EmbeddedConnection connect(Spoken spoken, Keyspace keyspace) {
-        ListenerAuth listenerAuth = ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(store.time()));
+        ListenerAuth listenerAuth = OpenListener.auth(store.time());
         Protocol protocol = switch (spoken) {
             case RESP ->
                 new RespProtocol(
@@ -92,9 +94,7 @@ final class DiskFetchTest {
                                         null)),
                         ByteBudget.unlimited());
             case LM -> new LmProtocol(KeyspaceRouter.of(keyspace));
-            case HTTP ->
-                new HttpProtocol(
-                        new HttpConfig(listenerAuth, Map.of("default", keyspace), Map.of(), List.of(), Set.of("*")));
+            case HTTP -> new HttpProtocol(TestHttpConfig.of(listenerAuth, keyspace, Map.of(), List.of(), Set.of("*")));
         };
         return new EmbeddedConnection(protocol, connectionRegistry);
     }
@@ -156,7 +156,7 @@ final class DiskFetchTest {
             assertThat(writing.ask("SET k value\r\n")).isEqualTo("+OK\r\n");
             assertThat(leaving.tryAcquire(100)).isTrue();
             assertThat(embeddedConnection.ask(spoken.request)).startsWith(spoken.miss);
-            assertThat(keyspace.stats().reads().busy()).isEqualTo(1);
+            assertThat(keyspace.stats().reads().of(Reason.BUSY)).isEqualTo(1);
             leaving.release(100);
             assertThat(embeddedConnection.ask(spoken.request)).startsWith(spoken.reply);
         }

@@ -19,6 +19,8 @@ import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.ListenerConfig.ListenerAuthConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.config.TenantConfig.KeyOwnershipConfig;
+import io.kvcache.server.config.TenantConfig.ValueKind;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.config.TransportConfig.AeronConfig;
 import io.kvcache.transport.client.RemoteKvCache;
@@ -73,7 +75,17 @@ final class RemoteEndpointTest {
 
     private static TenantConfig tenant(String name, long quotaBytes, @Nullable Path secrets) {
         return new TenantConfig(
-                name, name, name, null, null, quotaBytes, 1, secrets == null ? null : secrets.toString());
+                name,
+                name,
+                name,
+                null,
+                null,
+                quotaBytes,
+                1,
+                secrets == null ? null : secrets.toString(),
+                KeyOwnershipConfig.NONE,
+                ValueKind.MUTABLE,
+                false);
     }
 
     static AccessConfig tenants(TenantConfig... tenants) {
@@ -442,7 +454,7 @@ final class RemoteEndpointTest {
             assertThat(misses.get("recent").findValuesAsString("kind")).containsExactly("object", "object", "blocks");
             JsonNode own = json(server, "/v1/stats").at("/tenants/default");
             assertThat(own.at("/reads/hits").intValue()).isEqualTo(1);
-            assertThat(own.at("/reads/absent").intValue()).isEqualTo(2);
+            assertThat(own.at("/reads/missed/never_seen").intValue()).isEqualTo(2);
             assertThat(own.at("/traffic/sentBytes").intValue()).isEqualTo(7);
         }
     }

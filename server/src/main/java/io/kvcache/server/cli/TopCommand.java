@@ -27,8 +27,8 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 import tools.jackson.databind.JsonNode;
 
-/// `kvcache top`: a server's statistics each second, or once. In a terminal, keys change to the tree of shared prefixes
-/// and to the last misses.
+/// `kvcache top`: a server's statistics each second, or once. In a terminal, keys change to the tree of shared
+/// prefixes and to the last misses.
 @Command(name = "top", description = "Watch a server's statistics.", mixinStandardHelpOptions = true)
 final class TopCommand implements Callable<Integer> {
 
@@ -417,8 +417,8 @@ final class TopCommand implements Callable<Integer> {
                     number(now, "/puts/noRoom"), number(now, "/puts/declined"));
         }
 
-        /// Appends how the policy that learns does beside LRU. Appends nothing under other policies, and before the
-        /// first use.
+        /// Appends how the policy that learns does beside LRU. Appends nothing under other policies, and before
+        /// the first use.
         private void appendPolicy(Formatter out) {
             if (number(now, "/policy/uses") == 0) {
                 return;
@@ -436,9 +436,9 @@ final class TopCommand implements Callable<Integer> {
             out.format("policy       %s%s%n", follows ? "last use" : "importance", difference);
         }
 
-        /// Appends the estimated hit ratio for other memory sizes: of what was found and what was put, so that it is
-        /// not the ratio of look-ups in the first line. Appends nothing if the server does not report
-        /// it or was not used yet.
+        /// Appends the estimated hit ratio for other memory sizes: of what was found and what was put, so that it
+        /// is not the ratio of look-ups in the first line. Appends nothing if the server does not report it or
+        /// was not used yet.
         private void appendMemory(Formatter out) {
             if (number(now, "/memoryCurve/uses") == 0) {
                 return;
@@ -494,9 +494,10 @@ final class TopCommand implements Callable<Integer> {
 
         /// Hits, and misses by their cause.
         private static long lookUps(JsonNode tenant) {
-            return tenant.at("/reads").properties().stream()
-                    .mapToLong(cause -> cause.getValue().longValue())
-                    .sum();
+            return number(tenant, "/reads/hits")
+                    + tenant.at("/reads/missed").properties().stream()
+                            .mapToLong(cause -> cause.getValue().longValue())
+                            .sum();
         }
 
         private Section namespaces() {

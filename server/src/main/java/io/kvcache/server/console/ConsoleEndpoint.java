@@ -1,5 +1,6 @@
 package io.kvcache.server.console;
 
+import com.fasterxml.jackson.annotation.JsonUnwrapped;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
@@ -8,7 +9,6 @@ import io.kvcache.core.stats.PrefixLevel;
 import io.kvcache.core.stats.PrefixLevel.PrefixNode;
 import io.kvcache.server.config.ConfigReader.SettingInForce;
 import io.kvcache.server.console.LoadTotals.LoadSample;
-import io.kvcache.server.console.LoadTotals.MissCounts;
 import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpRequestHandler;
 import io.kvcache.server.http.HttpResponder;
@@ -32,7 +32,6 @@ import io.netty.handler.codec.http.QueryStringDecoder;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -250,46 +249,21 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         return json(() -> parts.history.history(scope, minutes));
     }
 
+    /// @param chunksFound those of its sequence that come before it; null where that is not known
     private record MissJson(
-            String at,
-            String tenant,
-            String kind,
-            String namespace,
-            String key,
-            int requested,
-            int found,
-            String reason,
-            @Nullable Long leftSecondsAgo,
-            @Nullable String orderedBy,
-            @Nullable Integer chunksFound) {
-
-        /// @param chunksBefore those of its sequence that come before it, -1 where that is not known
-        static MissJson of(MissLog.Miss miss, int chunksBefore) {
-            return new MissJson(
-                    Instant.ofEpochMilli(miss.atMillis()).toString(),
-                    miss.tenant(),
-                    miss.blocks() ? "blocks" : "object",
-                    miss.namespace(),
-                    miss.key(),
-                    miss.requested(),
-                    miss.found(),
-                    miss.reason().label(),
-                    miss.leftSecondsAgo() < 0 ? null : miss.leftSecondsAgo(),
-                    miss.orderedBy(),
-                    chunksBefore < 0 ? null : chunksBefore);
-        }
-    }
+            @JsonUnwrapped MissLog.Miss miss, @Nullable Integer chunksFound) {}
 
     private MissJson missJson(MissLog.Miss miss) {
         // A server of a cluster is asked for its own chunks of a sequence alone.
-        boolean known = !miss.blocks() && !parts.sources.inCluster();
+        boolean known = miss.kind() == MissLog.Kind.OBJECT && !parts.sources.inCluster();
         Keyspace keyspace = known ? parts.sources.keyspaces().get(miss.tenant()) : null;
-        return MissJson.of(
-                miss, keyspace == null ? -1 : keyspace.chunksBefore(miss.key().getBytes(StandardCharsets.UTF_8)));
+        int before = keyspace == null ? -1 : keyspace.chunksBefore(miss.key().getBytes(StandardCharsets.UTF_8));
+        return new MissJson(miss, before < 0 ? null : before);
     }
 
     /// @param chunkTokens tokens of one of LMCache's chunks
-    private record MissesJson(MissCounts reasons, int kept, long notKept, int chunkTokens, List<MissJson> recent) {}
+    private record MissesJson(
+            Map<MissLog.Reason, Long> reasons, int kept, long notKept, int chunkTokens, List<MissJson> recent) {}
 
     private Supplier<Object> misses(Query query) {
         int limit = query.number("limit", DEFAULT_MISSES, 1, MAX_MISSES);
@@ -307,7 +281,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                     ? LoadTotals.ofServer(sources, sources.cache().stats())
                     : LoadTotals.ofTenant(sources, sources.cache().stats(), scope);
             return new MissesJson(
-                    MissCounts.between(Map.of(), totals.missReasons()),
+                    LoadTotals.missesBetween(Map.of(), totals.missReasons()),
                     MissLog.KEPT,
                     sources.misses().notKeptCount(scope),
                     sources.chunkTokens(),
@@ -384,28 +358,9 @@ public final class ConsoleEndpoint implements HttpEndpoint {
 
     private record ChunkModelJson(
             int namespace,
-            String stem,
             String model,
             String worker,
-            long chunks,
-            long placed,
-            long bytes,
-            long memoryChunks,
-            long diskChunks) {
-
-        static ChunkModelJson of(int namespace, ChunkModel model) {
-            return new ChunkModelJson(
-                    namespace,
-                    model.stem(),
-                    model.model(),
-                    model.worker(),
-                    model.chunks(),
-                    model.placed(),
-                    model.bytes(),
-                    model.memoryChunks(),
-                    model.diskChunks());
-        }
-    }
+            @JsonUnwrapped ChunkModel counts) {}
 
     /// LMCache's chunks.
     ///
@@ -534,7 +489,8 @@ public final class ConsoleEndpoint implements HttpEndpoint {
 
     private ChunksJson chunksJson(Map<Integer, ChunkTree> trees) {
         List<ChunkModelJson> models = new ArrayList<>();
-        trees.forEach((id, tree) -> tree.models().forEach(model -> models.add(ChunkModelJson.of(id, model))));
+        trees.forEach((id, tree) -> tree.models()
+                .forEach(model -> models.add(new ChunkModelJson(id, model.model(), model.worker(), model))));
         return new ChunksJson(
                 parts.sources.chunkTokens(),
                 models,
@@ -635,21 +591,6 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         out.sendJson(HttpResponseStatus.OK, new DroppedJson(dropped, cluster));
     }
 
-    private record SlowJson(
-            String at, String request, String tenant, String address, double millis, double waitedMillis, long bytes) {
-
-        static SlowJson of(SlowRequest request) {
-            return new SlowJson(
-                    request.at().toString(),
-                    request.request(),
-                    request.tenant(),
-                    request.address(),
-                    request.nanos() / 1e6,
-                    request.waitedNanos() / 1e6,
-                    request.bytes());
-        }
-    }
-
     private record ConnectionJson(
             long id,
             String address,
@@ -682,7 +623,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
 
     private record RequestsJson(
             @Nullable Long slowMillis,
-            List<SlowJson> slow,
+            List<SlowRequest> slow,
             @Nullable Map<String, RequestLatencies.Summary> latency,
             int open,
             int operators,
@@ -705,7 +646,6 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                 threshold.isZero() ? null : threshold.toMillis(),
                 sources.slowRequests().recent().stream()
                         .filter(each -> viewer.sees(each.tenant()) && !OperatorResources.isRequest(each.request()))
-                        .map(SlowJson::of)
                         .toList(),
                 viewer.administrator() ? latencies() : null,
                 seen.size(),
@@ -727,7 +667,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
     /// @param memoryHitRatio what would be found in memory
     record SizeJson(double factor, long bytes, double hitRatio, double memoryHitRatio) {}
 
-    record PolicyJson(String name, boolean followsLru, long sampledUses, long hits, long lruHits, long switches) {}
+    record PolicyJson(String name, @JsonUnwrapped LruFallback.Report report) {}
 
     /// @param sizes estimated, none without lookups; the ratios of the size that there is are those of the history
     /// @param lookups of the last minutes
@@ -761,15 +701,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                 curve.uses(),
                 curve.sampledShare(),
                 curve.dropped(),
-                policy.sampledUses() == 0
-                        ? null
-                        : new PolicyJson(
-                                sources.policy(),
-                                policy.followsLru(),
-                                policy.sampledUses(),
-                                policy.hits(),
-                                policy.lruHits(),
-                                policy.switches()),
+                policy.sampledUses() == 0 ? null : new PolicyJson(sources.policy(), policy),
                 sources.cache().stats().host().capacityBytes(),
                 sources.cache().diskStats().stream()
                         .mapToLong(each -> each.tier().capacityBytes())

@@ -1,6 +1,5 @@
 package io.kvcache.server.console;
 
-import com.fasterxml.jackson.annotation.JsonProperty;
 import io.kvcache.core.CacheStats;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.stats.DiskTierStats.LiveUsage;
@@ -188,9 +187,7 @@ record LoadTotals(
             evicted += stats.evicted() + stats.usage().evicted();
             // A quota counts blocks too; without one only values are counted, and the store knows the rest.
             storedBytes += stats.usage().usedBytes() + (stats.usage().quotaBytes() > 0 ? 0 : blockBytes);
-            for (Reason reason : Reason.values()) {
-                add(reason, reads.of(reason));
-            }
+            reads.missed().forEach(this::add);
         }
 
         void add(Reason reason, long count) {
@@ -231,7 +228,7 @@ record LoadTotals(
                 measured > 0 ? RequestLatencies.quantileMicros(latencies, 0.99) : null,
                 evicted - before.evicted,
                 server ? connections : null,
-                MissCounts.between(before.missReasons, missReasons));
+                missesBetween(before.missReasons, missReasons));
     }
 
     /// The load of an interval, of the whole server or of one tenant, as JSON has it. Null is what is not known
@@ -277,30 +274,14 @@ record LoadTotals(
             @Nullable Long p99Micros,
             long evicted,
             @Nullable Integer connections,
-            MissCounts missReasons) {}
+            Map<Reason, Long> missReasons) {}
 
-    /// How many look-ups found nothing, or ended early, by reason, in the order of [Reason]. One word each, as the
-    /// history keeps thousands of these.
-    record MissCounts(
-            @JsonProperty("never_seen") long neverSeen,
-            @JsonProperty("evicted") long evicted,
-            @JsonProperty("quota") long quota,
-            @JsonProperty("expired") long expired,
-            @JsonProperty("deleted") long deleted,
-            @JsonProperty("outdated") long outdated,
-            @JsonProperty("busy") long busy,
-            @JsonProperty("late") long late,
-            @JsonProperty("computed_sooner") long computedSooner,
-            @JsonProperty("other_half") long otherHalf) {
-
-        /// The increase between two counts.
-        static MissCounts between(Map<Reason, Long> before, Map<Reason, Long> now) {
-            long[] counts = Arrays.stream(Reason.values())
-                    .mapToLong(reason -> now.getOrDefault(reason, 0L) - before.getOrDefault(reason, 0L))
-                    .toArray();
-            return new MissCounts(
-                    counts[0], counts[1], counts[2], counts[3], counts[4], counts[5], counts[6], counts[7], counts[8],
-                    counts[9]);
+    /// Returns what was missed for each reason since.
+    static Map<Reason, Long> missesBetween(Map<Reason, Long> before, Map<Reason, Long> now) {
+        Map<Reason, Long> misses = new EnumMap<>(Reason.class);
+        for (Reason reason : Reason.values()) {
+            misses.put(reason, now.getOrDefault(reason, 0L) - before.getOrDefault(reason, 0L));
         }
+        return misses;
     }
 }

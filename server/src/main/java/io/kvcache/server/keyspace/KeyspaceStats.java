@@ -2,7 +2,6 @@ package io.kvcache.server.keyspace;
 
 import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
 import io.kvcache.server.miss.MissLog;
-import java.util.Arrays;
 import java.util.EnumMap;
 import java.util.Map;
 import java.util.Objects;
@@ -53,47 +52,16 @@ public record KeyspaceStats(
     /// follows a positive answer counts with it and not again.
     ///
     /// @param hits look-ups whose client was told that the value is here, or was given it
-    /// @param absent misses of keys that were never here, or so long ago that it is forgotten
-    /// @param evicted misses of keys whose room the store took
-    /// @param quota misses of keys that went because of the quota
-    /// @param deleted misses of keys that a client deleted
-    /// @param outdated misses of keys of which another server of the cluster may have a later value
-    /// @param expired misses of keys whose time was up
-    /// @param halved misses of keys whose other half was gone
-    /// @param busy misses because as much was being sent as may be
-    /// @param late misses of values that are on disk and did not come in time, or found no room in memory
-    /// @param left misses that the server told of values on disk, as they are computed sooner than read
-    public record Reads(
-            long hits,
-            long absent,
-            long evicted,
-            long quota,
-            long deleted,
-            long outdated,
-            long expired,
-            long halved,
-            long busy,
-            long late,
-            long left) {
+    /// @param missed the others, by reason
+    public record Reads(long hits, Map<MissLog.Reason, Long> missed) {
 
         /// Returns how many look-ups found nothing for a reason.
         public long of(MissLog.Reason reason) {
-            return switch (reason) {
-                case NEVER_SEEN -> absent;
-                case EVICTED -> evicted;
-                case QUOTA -> quota;
-                case EXPIRED -> expired;
-                case DELETED -> deleted;
-                case OUTDATED -> outdated;
-                case BUSY -> busy;
-                case LATE -> late;
-                case COMPUTED_SOONER -> left;
-                case OTHER_HALF -> halved;
-            };
+            return missed.getOrDefault(reason, 0L);
         }
 
         public long misses() {
-            return Arrays.stream(MissLog.Reason.values()).mapToLong(this::of).sum();
+            return missed.values().stream().mapToLong(Long::longValue).sum();
         }
     }
 
@@ -164,23 +132,10 @@ public record KeyspaceStats(
             Objects.requireNonNull(missed.get(reason)).increment();
         }
 
-        private long missed(MissLog.Reason reason) {
-            return Objects.requireNonNull(missed.get(reason)).sum();
-        }
-
         private KeyspaceStats.Reads reads() {
-            return new KeyspaceStats.Reads(
-                    hits.sum(),
-                    missed(MissLog.Reason.NEVER_SEEN),
-                    missed(MissLog.Reason.EVICTED),
-                    missed(MissLog.Reason.QUOTA),
-                    missed(MissLog.Reason.DELETED),
-                    missed(MissLog.Reason.OUTDATED),
-                    missed(MissLog.Reason.EXPIRED),
-                    missed(MissLog.Reason.OTHER_HALF),
-                    missed(MissLog.Reason.BUSY),
-                    missed(MissLog.Reason.LATE),
-                    missed(MissLog.Reason.COMPUTED_SOONER));
+            Map<MissLog.Reason, Long> misses = new EnumMap<>(MissLog.Reason.class);
+            missed.forEach((reason, count) -> misses.put(reason, count.sum()));
+            return new KeyspaceStats.Reads(hits.sum(), misses);
         }
 
         /// Grows when the store evicts, or refuses a write for want of room.
@@ -190,10 +145,11 @@ public record KeyspaceStats(
 
         KeyspaceStats stats(
                 KeyIndex index, ExistsPins existsPins, KeyspaceLimits keyspaceLimits, KeyspaceStats.Usage usage) {
+            Reads reads = reads();
             return new KeyspaceStats(
                     index.count(),
                     expiringKeys.get(),
-                    reads(),
+                    reads,
                     new KeyspaceStats.Writes(stored.sum(), refused.sum(), declined.sum(), deleted.sum()),
                     new KeyspaceStats.ExistsPinCounts(
                             existsGranted.sum(),
@@ -209,7 +165,7 @@ public record KeyspaceStats(
                             keyspaceLimits.outgoing().usedBytes(),
                             keyspaceLimits.incoming().usedBytes()),
                     evicted.sum(),
-                    missed(MissLog.Reason.COMPUTED_SOONER),
+                    reads.of(MissLog.Reason.COMPUTED_SOONER),
                     fromDisk.sum());
         }
     }

@@ -15,7 +15,7 @@ import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
 import io.kvcache.server.keyspace.Keyspace.KeyInfo;
 import io.kvcache.server.keyspace.KeyspaceStats.KeyspaceCounters;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
-import io.kvcache.server.miss.MissCauses;
+import io.kvcache.server.miss.MissLog;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.time.Duration;
@@ -24,8 +24,8 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// Writes the values of a keyspace: puts, removals by clients, and times of expiry. Store and index change together,
-/// under the key's lock; see [StoredKeys].
+/// Writes the values of a keyspace: puts, removals by clients, and times of expiry. Store and index change
+/// together, under the key's lock; see [StoredKeys].
 ///
 /// **Several writers of one key.** Each fills room of its own, and its value replaces the older one when it is
 /// complete. So the last writer to finish wins, as with Redis. A writer that disconnects, is too slow or finds its
@@ -216,7 +216,7 @@ final class KeyspaceWrites {
     /// Forgets a key; returns whether it was here.
     boolean delete(ObjectKey key) {
         if (keys.isStale(key)) {
-            keys.remove(key, MissCauses.Cause.DELETED);
+            keys.remove(key, MissLog.Reason.DELETED);
             return false;
         }
         return deleteUnchecked(key);
@@ -224,7 +224,7 @@ final class KeyspaceWrites {
 
     /// Forgets a key that does not count as gone; returns whether it was here.
     boolean deleteUnchecked(ObjectKey key) {
-        boolean dropped = keys.remove(key, MissCauses.Cause.DELETED);
+        boolean dropped = keys.remove(key, MissLog.Reason.DELETED);
         if (dropped) {
             counters.deleted.increment();
         }
@@ -233,7 +233,7 @@ final class KeyspaceWrites {
 
     /// Forgets a key if it has a value that is held; returns whether it had.
     boolean delete(ObjectKey key, PinnedValue held) {
-        boolean done = ifStillHeld(key, held, () -> keys.remove(key, MissCauses.Cause.DELETED));
+        boolean done = ifStillHeld(key, held, () -> keys.remove(key, MissLog.Reason.DELETED));
         if (done) {
             counters.deleted.increment();
         }

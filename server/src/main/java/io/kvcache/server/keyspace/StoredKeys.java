@@ -19,17 +19,17 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
-/// What a keyspace knows of its keys beside the store: which there are, which have expired or lost their other half,
-/// which another server may have written since, which are being written, and why others have left. It removes what is
-/// to go. Reads and writes both ask it.
+/// What a keyspace knows of its keys beside the store: which there are, which have expired or lost their other
+/// half, which another server may have written since, which are being written, and why others have left. It
+/// removes what is to go. Reads and writes both ask it.
 ///
-/// Store and index change together, under the key's lock ([KeyIndex#lockOf]). So an expiry that was found on the old
-/// value cannot take away the new one, and an index entry always is of the value that is in the store. Readers take no
-/// lock, and no thread holds two.
+/// Store and index change together, under the key's lock ([KeyIndex#lockOf]). So an expiry that was found on the
+/// old value cannot take away the new one, and an index entry always is of the value that is in the store. Readers
+/// take no lock, and no thread holds two.
 ///
-/// **Evictions.** It follows the store's events. One is only a reason to look: whether the key is still there is asked
-/// of the store. So it does not matter that a value may have been replaced since, and after a gap in the events every
-/// key is asked for once, a bounded number at a time.
+/// **Evictions.** It follows the store's events. One is only a reason to look: whether the key is still there is
+/// asked of the store. So it does not matter that a value may have been replaced since, and after a gap in the
+/// events every key is asked for once, a bounded number at a time.
 ///
 /// **Threads.** Any.
 final class StoredKeys {
@@ -115,7 +115,7 @@ final class StoredKeys {
     /// Returns why a key is not here. One that is still listed was evicted a moment ago.
     MissLog.Reason missReason(ObjectKey key) {
         BlockKey hash = key.digest();
-        return index.find(hash) == null ? MissLog.Reason.of(missCauses.causeOf(hash)) : MissLog.Reason.EVICTED;
+        return index.find(hash) == null ? missCauses.causeOf(hash) : MissLog.Reason.EVICTED;
     }
 
     /// Returns whether the store has a key, in memory or on disk.
@@ -169,8 +169,8 @@ final class StoredKeys {
                 if (entry != null) {
                     dropEntry(entry);
                 }
-                dropFromStore(key, MissCauses.Cause.OUTDATED);
-                missCauses.record(key.digest(), MissCauses.Cause.OUTDATED);
+                dropFromStore(key, MissLog.Reason.OUTDATED);
+                missCauses.record(key.digest(), MissLog.Reason.OUTDATED);
             }
         } finally {
             lock.unlock();
@@ -196,8 +196,8 @@ final class StoredKeys {
 
     private MissLog.@Nullable Reason staleReason(ObjectKey key) {
         if (isFenced(key)) {
-            MissCauses.Cause left = missCauses.causeOf(key.digest());
-            return left == MissCauses.Cause.NEVER_SEEN ? MissLog.Reason.OUTDATED : MissLog.Reason.of(left);
+            MissLog.Reason left = missCauses.causeOf(key.digest());
+            return left == MissLog.Reason.NEVER_SEEN ? MissLog.Reason.OUTDATED : left;
         }
         KeyEntry entry = index.find(key.digest());
         if (entry == null) {
@@ -210,7 +210,7 @@ final class StoredKeys {
             return MissLog.Reason.EXPIRED;
         }
         if (other != null && entry.isPaired() && !isStored(other)) {
-            removeUnlessWriting(entry, MissCauses.Cause.EVICTED, _ -> true);
+            removeUnlessWriting(entry, MissLog.Reason.EVICTED, _ -> true);
             return MissLog.Reason.OTHER_HALF;
         }
         return null;
@@ -249,7 +249,7 @@ final class StoredKeys {
         }
     }
 
-    private void removeEntry(KeyEntry entry, MissCauses.Cause cause) {
+    private void removeEntry(KeyEntry entry, MissLog.Reason cause) {
         dropEntry(entry);
         missCauses.record(entry.hash(), cause);
     }
@@ -300,7 +300,7 @@ final class StoredKeys {
     }
 
     /// Forgets a key; returns whether the store had it.
-    boolean remove(ObjectKey key, MissCauses.Cause cause) {
+    boolean remove(ObjectKey key, MissLog.Reason cause) {
         BlockKey hash = key.digest();
         ReentrantLock lock = index.lockOf(hash);
         lock.lock();
@@ -330,28 +330,28 @@ final class StoredKeys {
         if (!own && (writers.containsKey(entry.key()) || existsPins.isPinned(entry.key()))) {
             return false;
         }
-        if (removeIf(entry, MissCauses.Cause.QUOTA, _ -> true)) {
+        if (removeIf(entry, MissLog.Reason.QUOTA, _ -> true)) {
             existsPins.revoke(entry.key());
-            removeOtherHalf(entry, MissCauses.Cause.QUOTA);
+            removeOtherHalf(entry, MissLog.Reason.QUOTA);
         }
         return true;
     }
 
     /// Forgets a key whose time is up.
     void expire(KeyEntry entry, long now) {
-        removeUnlessWriting(entry, MissCauses.Cause.EXPIRED, it -> it.isExpired(now));
+        removeUnlessWriting(entry, MissLog.Reason.EXPIRED, it -> it.isExpired(now));
     }
 
     /// Forgets a key, unless something newer has its place by now, or will have soon: dropping the key now would
     /// drop that with it.
-    private void removeUnlessWriting(KeyEntry entry, MissCauses.Cause cause, Predicate<KeyEntry> still) {
+    private void removeUnlessWriting(KeyEntry entry, MissLog.Reason cause, Predicate<KeyEntry> still) {
         if (!writers.containsKey(entry.key()) && removeIf(entry, cause, still)) {
             existsPins.revoke(entry.key());
         }
     }
 
     /// Removes an entry and its value, unless another entry has its place; returns whether it did.
-    private boolean removeIf(KeyEntry entry, MissCauses.Cause cause, Predicate<KeyEntry> still) {
+    private boolean removeIf(KeyEntry entry, MissLog.Reason cause, Predicate<KeyEntry> still) {
         ReentrantLock lock = index.lockOf(entry.hash());
         lock.lock();
         try {
@@ -367,13 +367,13 @@ final class StoredKeys {
     }
 
     /// Has the store forget a key; returns whether it had it.
-    private boolean dropFromStore(ObjectKey key, MissCauses.Cause cause) {
-        return cause == MissCauses.Cause.QUOTA
+    private boolean dropFromStore(ObjectKey key, MissLog.Reason cause) {
+        return cause == MissLog.Reason.QUOTA
                 ? cache.objects(namespace).dropForQuota(key.digest())
                 : cache.dropObject(namespace, key.bytes());
     }
 
-    private void removeOtherHalf(KeyEntry entry, MissCauses.Cause cause) {
+    private void removeOtherHalf(KeyEntry entry, MissLog.Reason cause) {
         ObjectKey other = entry.key().otherHalf(namespace);
         if (other != null && entry.isPaired()) {
             remove(other, cause);
@@ -403,7 +403,7 @@ final class StoredKeys {
         }
         for (CacheEvent event : batch.events()) {
             if (isRemoval(event.kind())) {
-                removeIfGone(new BlockKey(event.keyHi(), event.keyLo()), MissCauses.Cause.of(event.kind()));
+                removeIfGone(new BlockKey(event.keyHi(), event.keyLo()), MissLog.Reason.of(event.kind()));
             }
         }
         return rechecking || batch.events().size() == EVENT_BATCH;
@@ -414,7 +414,7 @@ final class StoredKeys {
         return !kind.isAddition() && kind != EventKind.REPLACED;
     }
 
-    private void removeIfGone(BlockKey digest, MissCauses.Cause cause) {
+    private void removeIfGone(BlockKey digest, MissLog.Reason cause) {
         KeyEntry entry = index.find(digest);
         if (entry == null) {
             quota.removeUnindexedIfGone(digest);
@@ -423,7 +423,7 @@ final class StoredKeys {
         }
     }
 
-    private void removeIfGone(KeyEntry entry, MissCauses.Cause cause) {
+    private void removeIfGone(KeyEntry entry, MissLog.Reason cause) {
         ReentrantLock lock = index.lockOf(entry.hash());
         lock.lock();
         try {
@@ -435,7 +435,7 @@ final class StoredKeys {
             lock.unlock();
         }
         removeOtherHalf(entry, cause);
-        if (cause == MissCauses.Cause.EVICTED) {
+        if (cause == MissLog.Reason.EVICTED) {
             counters.evicted.increment();
         }
     }
@@ -445,7 +445,7 @@ final class StoredKeys {
             quota.removeAllUnindexedGone();
         }
         KeyIndex.IndexPage indexPage = index.page(recheckFrom, EVENT_BATCH);
-        indexPage.entries().forEach(entry -> removeIfGone(entry, MissCauses.Cause.EVICTED));
+        indexPage.entries().forEach(entry -> removeIfGone(entry, MissLog.Reason.EVICTED));
         recheckFrom = indexPage.next();
         rechecking = recheckFrom != 0;
     }

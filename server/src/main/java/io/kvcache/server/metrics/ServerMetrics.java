@@ -7,6 +7,7 @@ import io.kvcache.server.cluster.ClusterMember;
 import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceStats;
+import io.kvcache.server.miss.MissLog;
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.quota.ByteBudget;
@@ -135,24 +136,17 @@ public record ServerMetrics(
     }
 
     private static void bindOutcomes(Meters<KeyspaceStats> stats) {
-        stats.of(KeyspaceStats::reads)
+        Meters.Counts<KeyspaceStats.Reads> reads = stats.of(KeyspaceStats::reads)
                 .counts(
                         "kv.reads",
                         null,
                         "Values looked up by EXISTS, GET and HEAD, by tenant and result; a GET after an EXISTS that"
                                 + " said yes counts with it. The hit rate is hit of all.",
                         "result")
-                .add("hit", KeyspaceStats.Reads::hits)
-                .add("absent", KeyspaceStats.Reads::absent)
-                .add("evicted", KeyspaceStats.Reads::evicted)
-                .add("quota", KeyspaceStats.Reads::quota)
-                .add("deleted", KeyspaceStats.Reads::deleted)
-                .add("outdated", KeyspaceStats.Reads::outdated)
-                .add("expired", KeyspaceStats.Reads::expired)
-                .add("halved", KeyspaceStats.Reads::halved)
-                .add("busy", KeyspaceStats.Reads::busy)
-                .add("late", KeyspaceStats.Reads::late)
-                .add("left", KeyspaceStats.Reads::left);
+                .add("hit", KeyspaceStats.Reads::hits);
+        for (MissLog.Reason reason : MissLog.Reason.values()) {
+            reads.add(reason.label(), all -> all.of(reason));
+        }
         stats.of(KeyspaceStats::writes)
                 .counts(
                         "kv.writes",

@@ -6,6 +6,8 @@ import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.miss.MissLog.Reason;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.function.IntFunction;
@@ -24,54 +26,18 @@ import java.util.function.Predicate;
 /// **Threads.** Any.
 public final class MissCauses {
 
-    /// The cause of a key's absence.
-    public enum Cause {
-        /// It was never stored, as far as is known.
-        NEVER_SEEN(0),
-        /// The store evicted it.
-        EVICTED(1),
-        /// Its tenant's quota was full.
-        QUOTA(2),
-        /// Its TTL expired.
-        EXPIRED(3),
-        /// A client deleted it.
-        DELETED(4),
-        /// Another server of the cluster may have a later value, so it was given up.
-        OUTDATED(5);
-
-        private static final Cause[] ALL = values();
-
-        private final long code;
-
-        Cause(long code) {
-            this.code = code;
-        }
-
-        private static Cause of(long code) {
-            return code < ALL.length ? ALL[(int) code] : NEVER_SEEN;
-        }
-
-        /// The cause of a removal from the store.
-        public static Cause of(EventKind kind) {
-            return switch (kind) {
-                case DROPPED -> DELETED;
-                case QUOTA -> QUOTA;
-                case STORED, EVICTED, REPLACED -> EVICTED;
-            };
-        }
-    }
-
     /// A key's departure.
     ///
     /// @param secondsAgo at most 24 days; 0 when it was never seen
-    public record Departure(Cause cause, long secondsAgo) {
+    public record Departure(Reason cause, long secondsAgo) {
 
-        private static final Departure NONE = new Departure(Cause.NEVER_SEEN, 0);
+        private static final Departure NONE = new Departure(Reason.NEVER_SEEN, 0);
     }
 
     /// The slots take half a MiB.
     private static final int SLOTS = 1 << 16;
 
+    private static final List<Reason> CAUSES = List.of(Reason.values());
     private static final int CAUSE_BITS = 3;
     private static final long CAUSE_MASK = (1 << CAUSE_BITS) - 1;
     private static final long SECOND_MASK = (1 << 21) - 1;
@@ -88,27 +54,30 @@ public final class MissCauses {
     }
 
     /// Notes why a key has left the store.
-    public void record(BlockKey key, Cause cause) {
-        slots.setOpaque(slotOf(key), (key.lo() & KEY_MASK) | (second() & SECOND_MASK) << CAUSE_BITS | cause.code);
+    ///
+    /// @param cause up to [Reason#OUTDATED]
+    public void record(BlockKey key, Reason cause) {
+        slots.setOpaque(
+                slotOf(key), (key.lo() & KEY_MASK) | (second() & SECOND_MASK) << CAUSE_BITS | CAUSES.indexOf(cause));
     }
 
     /// Returns the cause for a key that the store has just reported missing.
-    public Cause causeOf(BlockKey key) {
-        long word = slots.getOpaque(slotOf(key));
-        return isOf(word, key) ? Cause.of(word & CAUSE_MASK) : Cause.NEVER_SEEN;
+    public Reason causeOf(BlockKey key) {
+        return causeOf(key, slots.getOpaque(slotOf(key)));
     }
 
     /// Returns the departure of a key that the store has just reported missing.
     public Departure departureOf(BlockKey key) {
         long word = slots.getOpaque(slotOf(key));
-        Cause cause = Cause.of(word & CAUSE_MASK);
-        return isOf(word, key) && cause != Cause.NEVER_SEEN
+        Reason cause = causeOf(key, word);
+        return cause != Reason.NEVER_SEEN
                 ? new Departure(cause, (second() - (word >>> CAUSE_BITS)) & SECOND_MASK)
                 : Departure.NONE;
     }
 
-    private static boolean isOf(long word, BlockKey key) {
-        return ((word ^ key.lo()) & KEY_MASK) == 0;
+    private static Reason causeOf(BlockKey key, long word) {
+        boolean same = ((word ^ key.lo()) & KEY_MASK) == 0;
+        return same ? CAUSES.get((int) (word & CAUSE_MASK)) : Reason.NEVER_SEEN;
     }
 
     private long second() {
@@ -161,7 +130,7 @@ public final class MissCauses {
 
         private void onEvent(CacheEvent event) {
             if (event.kind() != EventKind.STORED && !keyspaces.test(namespaceById.apply(event.namespaceId()))) {
-                causes.record(new BlockKey(event.keyHi(), event.keyLo()), MissCauses.Cause.of(event.kind()));
+                causes.record(new BlockKey(event.keyHi(), event.keyLo()), Reason.of(event.kind()));
             }
         }
     }

@@ -1,12 +1,14 @@
 package io.kvcache.server.miss;
 
+import com.fasterxml.jackson.annotation.JsonValue;
 import io.kvcache.core.ChainListener;
+import io.kvcache.core.event.EventKind;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.server.miss.MissCauses.Cause;
 import io.kvcache.server.miss.MissCauses.Departure;
 import java.nio.charset.StandardCharsets;
+import java.time.Instant;
 import java.time.InstantSource;
 import java.util.ArrayDeque;
 import java.util.Comparator;
@@ -28,8 +30,9 @@ import org.jspecify.annotations.Nullable;
 /// The last look-ups that found less than they asked for, each with the reason, and how many of each reason
 /// there were for blocks. Keyspaces count those of values.
 ///
-/// Of each tenant the details of [#KEPT] are kept, and of no more than [#MAX_IN_A_TICK] between two ticks: counting
-/// costs some nanoseconds a miss, details some hundred. So no tenant drives out what is kept of another one.
+/// Of each tenant the details of [#KEPT] are kept, and of no more than [#MAX_IN_A_TICK] between two ticks:
+/// counting costs some nanoseconds a miss, details some hundred. So no tenant drives out what is kept of another
+/// one.
 ///
 /// **Threads.** Any; [#tick] one at a time.
 public final class MissLog implements ChainListener {
@@ -70,19 +73,17 @@ public final class MissLog implements ChainListener {
         /// The other half of the value was gone.
         OTHER_HALF;
 
-        /// The reason of a key that has left.
-        public static Reason of(Cause cause) {
-            return switch (cause) {
-                case NEVER_SEEN -> NEVER_SEEN;
-                case EVICTED -> EVICTED;
+        /// The reason of a key that was removed from the store.
+        public static Reason of(EventKind kind) {
+            return switch (kind) {
+                case DROPPED -> DELETED;
                 case QUOTA -> QUOTA;
-                case EXPIRED -> EXPIRED;
-                case DELETED -> DELETED;
-                case OUTDATED -> OUTDATED;
+                case STORED, EVICTED, REPLACED -> EVICTED;
             };
         }
 
-        /// Returns its name in JSON, `never_seen`.
+        /// Returns its name in JSON and metrics, `never_seen`.
+        @JsonValue
         public String label() {
             return name().toLowerCase(Locale.ROOT);
         }
@@ -90,22 +91,33 @@ public final class MissLog implements ChainListener {
 
     /// A look-up that found less than it asked for.
     ///
-    /// @param blocks whether it was about blocks, and not about a value
     /// @param namespace model of the blocks, or name of the collection
     /// @param key of the value, or of the first missing block in hexadecimal
-    /// @param leftSecondsAgo how long before the look-up it left; -1 when it is not known to have left
+    /// @param leftSecondsAgo how long before the look-up it left; null when it is not known to have left
     /// @param orderedBy what evictions were ordered by when it left; null when it was not evicted
     public record Miss(
-            long atMillis,
+            Instant at,
             String tenant,
-            boolean blocks,
+            Kind kind,
             String namespace,
             String key,
             int requested,
             int found,
             Reason reason,
-            long leftSecondsAgo,
+            @Nullable Long leftSecondsAgo,
             @Nullable String orderedBy) {}
+
+    /// What a look-up is about.
+    public enum Kind {
+        BLOCKS,
+        OBJECT;
+
+        /// Returns its name in JSON.
+        @JsonValue
+        String label() {
+            return name().toLowerCase(Locale.ROOT);
+        }
+    }
 
     private record OrderSwitch(long atMillis, String orderedBy) {}
 
@@ -157,12 +169,12 @@ public final class MissLog implements ChainListener {
 
     private void recordBlocks(Namespace namespace, BlockKey key, int requested, int found) {
         Departure departure = blockCauses.departureOf(key);
-        boolean onDisk = departure.cause() == Cause.EVICTED && stored.test(namespace, key);
-        Reason reason = onDisk ? Reason.LATE : Reason.of(departure.cause());
+        boolean onDisk = departure.cause() == Reason.EVICTED && stored.test(namespace, key);
+        Reason reason = onDisk ? Reason.LATE : departure.cause();
         TenantMisses misses = missesOf(namespace.owner());
         Objects.requireNonNull(misses.ofBlocks.get(reason)).increment();
         if (misses.hasRoom()) {
-            add(namespace, true, key.toString(), requested, found, reason, departure);
+            add(namespace, Kind.BLOCKS, key.toString(), requested, found, reason, departure);
         }
     }
 
@@ -172,31 +184,25 @@ public final class MissLog implements ChainListener {
     public void recordValue(Namespace namespace, byte[] key, Reason reason, Supplier<Departure> departure) {
         if (missesOf(namespace.owner()).hasRoom()) {
             String text = new String(key, 0, Math.min(key.length, MAX_KEY_BYTES), StandardCharsets.UTF_8);
-            add(namespace, false, key.length > MAX_KEY_BYTES ? text + "…" : text, 1, 0, reason, departure.get());
+            add(namespace, Kind.OBJECT, key.length > MAX_KEY_BYTES ? text + "…" : text, 1, 0, reason, departure.get());
         }
     }
 
     private void add(
-            Namespace namespace,
-            boolean blocks,
-            String key,
-            int requested,
-            int found,
-            Reason reason,
-            Departure departure) {
+            Namespace namespace, Kind kind, String key, int requested, int found, Reason reason, Departure departure) {
         long now = wall.millis();
-        boolean left = departure.cause() != Cause.NEVER_SEEN;
+        boolean left = departure.cause() != Reason.NEVER_SEEN;
         Miss miss = new Miss(
-                now,
+                Instant.ofEpochMilli(now),
                 namespace.owner(),
-                blocks,
+                kind,
                 namespace.model(),
                 key,
                 requested,
                 found,
                 reason,
-                left ? departure.secondsAgo() : -1,
-                departure.cause() == Cause.EVICTED ? orderAt(now - departure.secondsAgo() * 1000) : null);
+                left ? departure.secondsAgo() : null,
+                departure.cause() == Reason.EVICTED ? orderAt(now - departure.secondsAgo() * 1000) : null);
         missesOf(namespace.owner()).add(miss);
     }
 
@@ -213,7 +219,7 @@ public final class MissLog implements ChainListener {
                 .filter(each -> tenant == null || each.getKey().equals(tenant))
                 .flatMap(each -> each.getValue().newestFirst().stream())
                 .filter(wanted)
-                .sorted(Comparator.comparingLong(miss -> -miss.atMillis))
+                .sorted(Comparator.comparing(Miss::at).reversed())
                 .limit(limit)
                 .toList();
     }

@@ -37,10 +37,16 @@ public final class SlowRequestLog {
     ///
     /// @param request protocol and verb, `resp get`
     /// @param tenant empty before the client has authenticated
-    /// @param waitedNanos of its time, in which the server kept it waiting
+    /// @param waitedMillis of its time, in which the server kept it waiting
     /// @param bytes that the client sent with it
     public record SlowRequest(
-            Instant at, String request, String tenant, String address, long nanos, long waitedNanos, long bytes) {}
+            Instant at,
+            String request,
+            String tenant,
+            String address,
+            double millis,
+            double waitedMillis,
+            long bytes) {}
 
     /// @param threshold zero for no log
     public SlowRequestLog(Duration threshold, Clock clock) {
@@ -92,7 +98,9 @@ public final class SlowRequestLog {
             return;
         }
         String tenant = connection.clientInfo().tenant();
-        keep(new SlowRequest(wall.instant(), what, tenant, connection.address(), nanos, waitedNanos, bytes));
+        double millis = nanos / NANOS_PER_MILLI;
+        double waitedMillis = waitedNanos / NANOS_PER_MILLI;
+        keep(new SlowRequest(wall.instant(), what, tenant, connection.address(), millis, waitedMillis, bytes));
         LOG.log(
                 Level.WARNING,
                 String.format(
@@ -100,8 +108,8 @@ public final class SlowRequestLog {
                         "Slow request: %s took %.1f ms, %.1f ms of them waiting for a disk, another writer or a"
                                 + " log-in; %d bytes came with it%s, from %s; log.slow is %d ms%s",
                         what,
-                        nanos / NANOS_PER_MILLI,
-                        waitedNanos / NANOS_PER_MILLI,
+                        millis,
+                        waitedMillis,
                         bytes,
                         tenant.isEmpty() ? "" : ", tenant " + tenant,
                         connection.address(),

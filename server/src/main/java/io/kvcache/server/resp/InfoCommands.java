@@ -3,6 +3,7 @@ package io.kvcache.server.resp;
 import io.kvcache.core.CacheStats;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.keyspace.KeyspaceStats;
+import io.kvcache.server.miss.MissLog;
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.resp.ClientCommand.ClientList;
 import io.kvcache.server.resp.RespProtocol.RespStats;
@@ -222,7 +223,7 @@ final class InfoCommands {
                                 "rejected_connections",
                                 context.connectionRegistry().closedCount(CloseReason.TOO_MANY));
             }
-            return lines.add("expired_keys", keys.reads().expired())
+            return lines.add("expired_keys", keys.reads().of(MissLog.Reason.EXPIRED))
                     .add(
                             "evicted_keys",
                             context.soleTenant()

@@ -21,7 +21,7 @@ function tenantRows(stats) {
   return Object.entries(stats.tenants ?? {}).map(([tenant, values]) => {
     const namespaces = (stats.namespaces ?? []).filter((each) => each.tenant === tenant);
     const sum = (field) => namespaces.reduce((total, each) => total + (each[field] ?? 0), 0);
-    const { hits, ...missed } = values.reads ?? { hits: 0 };
+    const { hits, missed } = values.reads ?? { hits: 0, missed: {} };
     const misses = Object.values(missed).reduce((total, each) => total + each, 0);
     return {
       name: tenant,

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
+import io.kvcache.server.miss.MissLog.Reason;
 import io.kvcache.server.quota.ByteBudget;
 import java.time.Duration;
 import java.util.Objects;
@@ -59,7 +60,7 @@ final class KeyspaceLimitsTest {
                         .isGreaterThanOrEqualTo(first.bytes() + second.bytes());
                 assertThat(test.get("a")).isNull();
                 assertThat(test.keyspace().exists(TestKeyspace.key("a"))).isTrue();
-                assertThat(test.keyspace().stats().reads().busy()).isEqualTo(1);
+                assertThat(test.keyspace().stats().reads().of(Reason.BUSY)).isEqualTo(1);
                 assertThat(test.keyspace().stats().traffic().leavingBytes())
                         .isEqualTo(keyspaceLimits.outgoing().usedBytes());
             }

@@ -11,6 +11,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.keyspace.Keyspace.KeyInfo;
 import io.kvcache.server.keyspace.Keyspace.KeyPage;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
+import io.kvcache.server.miss.MissLog.Reason;
 import java.time.Duration;
 import java.util.HashSet;
 import java.util.Set;
@@ -137,7 +138,7 @@ final class KeyspaceTest {
         test.time().advance(Duration.ofMillis(1));
         assertThat(test.get("k")).isNull();
         assertThat(keyspace.exists(key("k"))).isFalse();
-        assertThat(keyspace.stats().reads().expired())
+        assertThat(keyspace.stats().reads().of(Reason.EXPIRED))
                 .as("look-ups that missed it")
                 .isEqualTo(2);
     }

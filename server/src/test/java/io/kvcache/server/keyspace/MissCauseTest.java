@@ -4,9 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.Keyspace.ReadResult;
 import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
+import io.kvcache.server.miss.MissLog.Reason;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import org.junit.jupiter.api.Test;
 
@@ -46,12 +48,18 @@ final class MissCauseTest {
             assertThat(test.get("d")).isNull();
             assertThat(test.get("d")).isNull();
 
-            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(0, 1, 0, 1, 1, 0, 2, 0, 0, 0, 0));
+            assertThat(reads(test))
+                    .isEqualTo(TestReads.of(
+                            0,
+                            Map.of(Reason.NEVER_SEEN, 1L, Reason.QUOTA, 1L, Reason.DELETED, 1L, Reason.EXPIRED, 2L)));
             test.put("b", value(5));
             assertThat(test.get("b")).isEqualTo(value(5));
             test.keyspace().clear();
             assertThat(test.get("b")).isNull();
-            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(1, 1, 0, 1, 2, 0, 2, 0, 0, 0, 0));
+            assertThat(reads(test))
+                    .isEqualTo(TestReads.of(
+                            1,
+                            Map.of(Reason.NEVER_SEEN, 1L, Reason.QUOTA, 1L, Reason.DELETED, 2L, Reason.EXPIRED, 2L)));
         }
     }
 
@@ -67,7 +75,7 @@ final class MissCauseTest {
             assertThat(test.get("k1")).isNull();
             assertThat(test.get("none")).isNull();
             KeyspaceStats stats = test.keyspace().stats();
-            assertThat(stats.reads()).isEqualTo(new KeyspaceStats.Reads(0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0));
+            assertThat(stats.reads()).isEqualTo(TestReads.of(0, Map.of(Reason.NEVER_SEEN, 1L, Reason.EVICTED, 2L)));
             assertThat(stats.evicted()).isEqualTo(stored - stats.keys()).isPositive();
         }
     }
@@ -87,7 +95,10 @@ final class MissCauseTest {
             assertThat(exists(test, "d")).isFalse();
             assertThat(exists(test, "c")).isTrue();
 
-            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(1, 1, 0, 1, 1, 0, 1, 0, 0, 0, 0));
+            assertThat(reads(test))
+                    .isEqualTo(TestReads.of(
+                            1,
+                            Map.of(Reason.NEVER_SEEN, 1L, Reason.QUOTA, 1L, Reason.DELETED, 1L, Reason.EXPIRED, 1L)));
         }
     }
 
@@ -112,7 +123,9 @@ final class MissCauseTest {
             assertThat(exists(test, "k")).isTrue();
             test.keyspace().delete(TestKeyspace.key("k"));
             assertThat(test.get("k")).isNull();
-            assertThat(reads(test).deleted()).as("yes, and then a miss").isEqualTo(1);
+            assertThat(reads(test).of(Reason.DELETED))
+                    .as("yes, and then a miss")
+                    .isEqualTo(1);
         }
     }
 
@@ -126,7 +139,7 @@ final class MissCauseTest {
             assertThat(fetched(store, store::timeOutFetch)).containsExactly(ReadResult.Outcome.TIMED_OUT);
 
             KeyspaceStats stats = store.keyspace().stats();
-            assertThat(stats.reads()).isEqualTo(new KeyspaceStats.Reads(1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0));
+            assertThat(stats.reads()).isEqualTo(TestReads.of(1, Map.of(Reason.LATE, 1L)));
             assertThat(stats.promises().broken()).as("nothing was promised").isZero();
             assertThat(store.keyspace().exists(key)).isTrue();
             store.keyspace()
@@ -152,8 +165,7 @@ final class MissCauseTest {
             store.put("k", "value");
             assertThat(store.keyspace().read(TestKeyspace.key("k")).outcome()).isEqualTo(ReadResult.Outcome.ON_DISK);
             assertThat(fetched(store, store::timeOutFetch)).containsExactly(ReadResult.Outcome.TIMED_OUT);
-            assertThat(store.keyspace().stats().reads())
-                    .isEqualTo(new KeyspaceStats.Reads(0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0));
+            assertThat(store.keyspace().stats().reads()).isEqualTo(TestReads.of(0, Map.of(Reason.LATE, 1L)));
         }
     }
 
@@ -166,8 +178,7 @@ final class MissCauseTest {
                 store.timeOutFetch();
             });
             assertThat(outcomes).containsExactly(ReadResult.Outcome.MISS);
-            assertThat(store.keyspace().stats().reads())
-                    .isEqualTo(new KeyspaceStats.Reads(0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0));
+            assertThat(store.keyspace().stats().reads()).isEqualTo(TestReads.of(0, Map.of(Reason.DELETED, 1L)));
         }
     }
 }

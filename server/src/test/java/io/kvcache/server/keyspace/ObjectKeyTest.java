@@ -4,6 +4,7 @@ import static io.kvcache.server.keyspace.TestKeyspace.content;
 import static io.kvcache.server.keyspace.TestKeyspace.key;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.miss.MissLog.Reason;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -70,7 +71,7 @@ final class ObjectKeyTest {
         keyspace.delete(key(CHUNK + ":kv_bytes"));
 
         assertThat(keyspace.exists(key(CHUNK + ":metadata"))).isFalse();
-        assertThat(keyspace.stats().reads().halved()).isEqualTo(1);
+        assertThat(keyspace.stats().reads().of(Reason.OTHER_HALF)).isEqualTo(1);
     }
 
     @Test

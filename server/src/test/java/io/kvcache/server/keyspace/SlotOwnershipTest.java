@@ -5,6 +5,7 @@ import static io.kvcache.server.keyspace.TestKeyspace.key;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
+import io.kvcache.server.miss.MissLog.Reason;
 import io.kvcache.transport.cluster.HashSlots;
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.NodeState;
@@ -209,7 +210,7 @@ final class SlotOwnershipTest {
         assertThat(test.get("read")).isNull();
         assertThat(keyspace.exists(key("asked"))).isFalse();
         assertThat(test.get("ttl")).as("why it left is known").isNull();
-        assertThat(keyspace.stats().reads().outdated()).isEqualTo(3);
+        assertThat(keyspace.stats().reads().of(Reason.OUTDATED)).isEqualTo(3);
         assertThat(keyspace.stats().reads().misses()).isEqualTo(3);
     }
 }

@@ -8,8 +8,8 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.Part;
-import io.kvcache.server.miss.MissCauses.Cause;
 import io.kvcache.server.miss.MissCauses.Departure;
+import io.kvcache.server.miss.MissLog.Kind;
 import io.kvcache.server.miss.MissLog.Miss;
 import io.kvcache.server.miss.MissLog.Reason;
 import java.nio.charset.StandardCharsets;
@@ -49,19 +49,38 @@ final class MissLogTest {
     @Test
     void givenBlocksThatLeftInEachWay_whenAChainEndsThere_thenTheReasonTimeAndOrderAreKept() {
         log.tick("importance");
-        causes.record(chain.key(2), Cause.EVICTED);
+        causes.record(chain.key(2), Reason.EVICTED);
         pass(100);
         log.tick("lru");
         pass(20);
         log.onAccess(chain, 0, 2, 1);
         assertThat(last())
                 .isEqualTo(new Miss(
-                        1_120_000, "blue", true, "llama", hex(chain.key(2)), 4, 2, Reason.EVICTED, 120, "importance"));
-        causes.record(chain.key(1), Cause.QUOTA);
+                        Instant.ofEpochMilli(1_120_000),
+                        "blue",
+                        Kind.BLOCKS,
+                        "llama",
+                        hex(chain.key(2)),
+                        4,
+                        2,
+                        Reason.EVICTED,
+                        120L,
+                        "importance"));
+        causes.record(chain.key(1), Reason.QUOTA);
         log.onAccess(chain, 1, 0, 1);
         assertThat(last())
-                .isEqualTo(new Miss(1_120_000, "blue", true, "llama", hex(chain.key(1)), 3, 0, Reason.QUOTA, 0, null));
-        causes.record(chain.key(3), Cause.EVICTED);
+                .isEqualTo(new Miss(
+                        Instant.ofEpochMilli(1_120_000),
+                        "blue",
+                        Kind.BLOCKS,
+                        "llama",
+                        hex(chain.key(1)),
+                        3,
+                        0,
+                        Reason.QUOTA,
+                        0L,
+                        null));
+        causes.record(chain.key(3), Reason.EVICTED);
         onDisk.add(chain.key(3));
         log.onAccess(chain, 0, 3, 1);
         assertThat(last().reason()).isEqualTo(Reason.LATE);
@@ -96,27 +115,27 @@ final class MissLogTest {
     @Test
     void givenValuesOfTenants_whenAskedForOne_thenOnlyItsMissesAreShown() {
         byte[] key = "<script>alert(1)</script>".getBytes(StandardCharsets.UTF_8);
-        log.recordValue(VALUES, key, Reason.EXPIRED, () -> new Departure(Cause.EXPIRED, 7));
+        log.recordValue(VALUES, key, Reason.EXPIRED, () -> new Departure(Reason.EXPIRED, 7));
         log.onAccess(chain, 0, 0, 1);
         assertThat(log.recent("green", _ -> true, 10))
                 .containsExactly(new Miss(
-                        1_000_000,
+                        Instant.ofEpochMilli(1_000_000),
                         "green",
-                        false,
+                        Kind.OBJECT,
                         "objects",
                         "<script>alert(1)</script>",
                         1,
                         0,
                         Reason.EXPIRED,
-                        7,
+                        7L,
                         null));
-        log.recordValue(VALUES, new byte[4096], Reason.NEVER_SEEN, () -> new Departure(Cause.NEVER_SEEN, 0));
+        log.recordValue(VALUES, new byte[4096], Reason.NEVER_SEEN, () -> new Departure(Reason.NEVER_SEEN, 0));
         assertThat(last().key()).hasSize(257).endsWith("…");
     }
 
     @Test
     void givenATenantWithManyMisses_whenAnotherHasFew_thenThoseStay() {
-        log.recordValue(VALUES, new byte[] {1}, Reason.BUSY, () -> new Departure(Cause.NEVER_SEEN, 0));
+        log.recordValue(VALUES, new byte[] {1}, Reason.BUSY, () -> new Departure(Reason.NEVER_SEEN, 0));
         for (int tick = 0; tick < 100; tick++) {
             log.tick("lru");
             for (int i = 0; i < 40; i++) {
@@ -132,12 +151,12 @@ final class MissLogTest {
     @Test
     void givenAKeyThatLeftLongAgo_whenAskedFor_thenTheSecondsAreRightAndAnotherKeyIsNotTakenForIt() {
         BlockKey key = chain.key(0);
-        causes.record(key, Cause.DELETED);
+        causes.record(key, Reason.DELETED);
         pass(1_000_000);
-        assertThat(causes.departureOf(key)).isEqualTo(new Departure(Cause.DELETED, 1_000_000));
+        assertThat(causes.departureOf(key)).isEqualTo(new Departure(Reason.DELETED, 1_000_000));
         BlockKey samePlace = new BlockKey(key.hi(), key.lo() ^ (1L << 40));
-        assertThat(causes.departureOf(samePlace)).isEqualTo(new Departure(Cause.NEVER_SEEN, 0));
-        assertThat(causes.causeOf(samePlace)).isEqualTo(Cause.NEVER_SEEN);
-        assertThat(causes.causeOf(key)).isEqualTo(Cause.DELETED);
+        assertThat(causes.departureOf(samePlace)).isEqualTo(new Departure(Reason.NEVER_SEEN, 0));
+        assertThat(causes.causeOf(samePlace)).isEqualTo(Reason.NEVER_SEEN);
+        assertThat(causes.causeOf(key)).isEqualTo(Reason.DELETED);
     }
 }

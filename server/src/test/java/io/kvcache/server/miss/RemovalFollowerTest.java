@@ -12,8 +12,8 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.event.EventFeed;
 import io.kvcache.server.keyspace.TestKeyspace;
-import io.kvcache.server.miss.MissCauses.Cause;
 import io.kvcache.server.miss.MissCauses.RemovalFollower;
+import io.kvcache.server.miss.MissLog.Reason;
 import java.nio.charset.StandardCharsets;
 import org.junit.jupiter.api.Test;
 
@@ -68,11 +68,11 @@ final class RemovalFollowerTest {
 
         follower.tick();
 
-        assertThat(causes.causeOf(chain(0).key(0))).isEqualTo(Cause.DELETED);
-        assertThat(causes.causeOf(chain(1).key(0))).isEqualTo(Cause.EVICTED);
-        assertThat(causes.causeOf(chain(199).key(0))).as("it is here").isEqualTo(Cause.NEVER_SEEN);
-        assertThat(causes.causeOf(BlockKey.ofObject(OBJECTS, KEY))).isEqualTo(Cause.DELETED);
-        assertThat(causes.causeOf(BlockKey.ofObject(KEYSPACE, KEY))).isEqualTo(Cause.NEVER_SEEN);
+        assertThat(causes.causeOf(chain(0).key(0))).isEqualTo(Reason.DELETED);
+        assertThat(causes.causeOf(chain(1).key(0))).isEqualTo(Reason.EVICTED);
+        assertThat(causes.causeOf(chain(199).key(0))).as("it is here").isEqualTo(Reason.NEVER_SEEN);
+        assertThat(causes.causeOf(BlockKey.ofObject(OBJECTS, KEY))).isEqualTo(Reason.DELETED);
+        assertThat(causes.causeOf(BlockKey.ofObject(KEYSPACE, KEY))).isEqualTo(Reason.NEVER_SEEN);
         test.close();
     }
 }
