@@ -6,6 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.config.TenantConfig.KeyOwnershipConfig;
+import io.kvcache.server.config.TenantConfig.ValueKind;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.config.TransportConfig.AeronConfig;
 import io.kvcache.transport.client.RemoteKvCache;
@@ -101,6 +103,7 @@ final class AeronEndpointServerTest {
     private TenantConfig blue() throws IOException {
         String secrets =
                 RemoteEndpointTest.secrets(folder.resolve("blue"), SECRET).toString();
-        return new TenantConfig("blue", "blue", "blue", null, null, 0, 1, secrets);
+        return new TenantConfig(
+                "blue", "blue", "blue", null, null, 0, 1, secrets, KeyOwnershipConfig.NONE, ValueKind.MUTABLE, false);
     }
 }

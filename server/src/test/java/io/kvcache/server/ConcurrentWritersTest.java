@@ -23,7 +23,7 @@ final class ConcurrentWritersTest {
     private static final String LM_KEY = "\0".repeat(28) + "k" + " ".repeat(149);
 
     private final ProtocolTestHarness port = new ProtocolTestHarness();
-    private final ConnectionRegistry connectionRegistry = new ConnectionRegistry(
+    private final ConnectionRegistry connectionRegistry = EmbeddedConnection.registry(
             new NetLimits(10, Duration.ZERO, Duration.ofSeconds(10)),
             port.test().time());
     private final EmbeddedConnection reader = port.connect(connectionRegistry);

@@ -25,8 +25,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.function.IntFunction;
 
-/// A server of 192 MiB of host memory over a disk of 1 GiB, and values of 2 MiB and a bit that are more than fit the
-/// memory.
+/// A server of 192 MiB of host memory over a disk of 1 GiB, and values of 2 MiB and a bit that are more than fit
+/// the memory.
 final class DiskTestServer implements AutoCloseable {
 
     static final int VALUES = 120;
@@ -41,7 +41,15 @@ final class DiskTestServer implements AutoCloseable {
     }
 
     DiskTestServer(Path folder, AccessConfig access) {
-        this(new DiskTierConfig(disks(folder), AdmissionKind.ALWAYS, Duration.ofSeconds(60)), access);
+        this(
+                new DiskTierConfig(
+                        disks(folder),
+                        List.of(),
+                        AdmissionKind.ALWAYS,
+                        Duration.ofSeconds(60),
+                        false,
+                        RecomputeConfig.defaults()),
+                access);
     }
 
     /// @param prefetch whether values come from disk ahead of their readers

@@ -9,6 +9,7 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.server.CacheServer.ShutdownResult;
 import io.kvcache.server.config.DiskTierConfig;
 import io.kvcache.server.config.DiskTierConfig.DiskConfig;
+import io.kvcache.server.config.RecomputeConfig;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.NettyTransport.TransportKind;
 import io.kvcache.tiers.options.OnIncompatible;
@@ -93,8 +94,11 @@ final class DrainTest {
     private TestServer onDisk() {
         DiskTierConfig disks = new DiskTierConfig(
                 List.of(new DiskConfig("disks.0", folder, 256L << 20, 0, 0, OnIncompatible.REFUSE, true)),
+                List.of(),
                 AdmissionKind.SECOND_HIT,
-                Duration.ofSeconds(60));
+                Duration.ofSeconds(60),
+                false,
+                RecomputeConfig.defaults());
         return TestServer.start(TransportKind.AUTO, NetLimits.defaults(), disks);
     }
 

@@ -12,6 +12,7 @@ import io.kvcache.server.config.ListenerConfig.ListenProtocol;
 import io.kvcache.server.config.ListenerConfig.ListenerAuthConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TenantConfig.KeyOwnershipConfig;
+import io.kvcache.server.config.TenantConfig.ValueKind;
 import java.io.IOException;
 import java.net.http.HttpRequest;
 import java.nio.file.Files;
@@ -70,7 +71,7 @@ final class KeyOwnershipIsolationTest {
     }
 
     private static TenantConfig tenant(String name, long quotaBytes, KeyOwnershipConfig labels) {
-        return new TenantConfig(name, name, name, null, null, quotaBytes, 1, null, labels);
+        return new TenantConfig(name, name, name, null, null, quotaBytes, 1, null, labels, ValueKind.MUTABLE, false);
     }
 
     @AfterEach

@@ -1,10 +1,9 @@
 package io.kvcache.server;
 
-import io.kvcache.server.access.ListenerAuth;
-import io.kvcache.server.access.PasswordAuthenticator;
-import io.kvcache.server.http.HttpConfig;
+import io.kvcache.server.access.OpenListener;
 import io.kvcache.server.http.HttpConfig.TextEndpoint;
 import io.kvcache.server.http.HttpProtocol;
+import io.kvcache.server.http.TestHttpConfig;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.lm.LmProtocol;
@@ -23,10 +22,9 @@ final class ProtocolTestHarness implements AutoCloseable {
     private final EmbeddedRespServer wire = new EmbeddedRespServer();
     private final RespProtocol resp = wire.protocol();
     private final LmProtocol lm = new LmProtocol(KeyspaceRouter.of(wire.test().keyspace()));
-    private final HttpProtocol http = new HttpProtocol(new HttpConfig(
-            ListenerAuth.withoutAuth(
-                    PasswordAuthenticator.withoutPasswords(wire.test().time())),
-            Map.of("default", wire.test().keyspace()),
+    private final HttpProtocol http = new HttpProtocol(TestHttpConfig.of(
+            OpenListener.auth(wire.test().time()),
+            wire.test().keyspace(),
             Map.of("/page", TextEndpoint.of("text/plain", () -> "page")),
             List.of(),
             Set.of()));

@@ -22,7 +22,7 @@ final class SlowRequestTest {
     private static final String PAGE = "GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
     private final ProtocolTestHarness port = new ProtocolTestHarness();
-    private final ConnectionRegistry connectionRegistry = new ConnectionRegistry(
+    private final ConnectionRegistry connectionRegistry = EmbeddedConnection.registry(
             new NetLimits(10, Duration.ZERO, Duration.ofSeconds(10)),
             port.test().time());
 

@@ -31,12 +31,6 @@ public final class ListenerAuth {
                 .orElse(TenantConfig.DEFAULT);
     }
 
-    /// One that everybody goes through as the default tenant.
-    public static ListenerAuth withoutAuth(PasswordAuthenticator passwordAuthenticator) {
-        return new ListenerAuth(
-                ListenerAuthConfig.UNRESTRICTED, List.of(TenantConfig.defaultTenant()), passwordAuthenticator);
-    }
-
     /// The tenant of a client that has not authenticated, or null when it must authenticate.
     public @Nullable String anonymousTenant() {
         if (requiresAuth) {

@@ -111,15 +111,6 @@ public final class PasswordAuthenticator implements AutoCloseable {
         return new PasswordAuthenticator(tenants, clock, slow, null);
     }
 
-    /// No user has a password.
-    public static PasswordAuthenticator withoutPasswords(Clock clock) {
-        try {
-            return withExecutor(Runnable::run, List.of(), clock);
-        } catch (IOException none) {
-            throw new IllegalStateException("no file was read", none);
-        }
-    }
-
     /// Reads all passwords again. Authenticated clients stay authenticated.
     ///
     /// @throws IOException when one cannot be used; the ones from before stay

@@ -39,11 +39,6 @@ public record DiskTierConfig(
     private static final Duration MAX_READ_TIMEOUT = Duration.ofMinutes(1);
     private static final String READ_TIMEOUT_RANGE = "1ms to 60s";
 
-    /// Disks without prefetching, and no GPU.
-    public DiskTierConfig(List<DiskConfig> disks, AdmissionKind admission, Duration readTimeout) {
-        this(disks, List.of(), admission, readTimeout, false, RecomputeConfig.defaults());
-    }
-
     public DiskTierConfig {
         disks = List.copyOf(disks);
         gpus = List.copyOf(gpus);

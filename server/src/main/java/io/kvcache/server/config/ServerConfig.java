@@ -123,11 +123,6 @@ public record ServerConfig(
                 cluster);
     }
 
-    /// The first place where clients connect.
-    public ListenerConfig firstListener() {
-        return access.listeners().getFirst();
-    }
-
     /// Returns the configuration of a server without any settings.
     public static ServerConfig defaults(HostResources hostResources) {
         return new ServerConfig(
@@ -213,11 +208,6 @@ public record ServerConfig(
                     () -> new ShutdownConfig(
                             from.duration("shutdown.delay", usual.delay),
                             from.duration("shutdown.drain", usual.drain)));
-        }
-
-        /// Both together.
-        public Duration totalTime() {
-            return delay.plus(drain);
         }
     }
 

@@ -20,7 +20,8 @@ import org.jspecify.annotations.Nullable;
 /// @param quotaBytes room that its values may take, each counted once, in memory or on disk; 0 for as much as
 ///     there is
 /// @param weight its share of host memory, and of each disk, against those of others while they want it too
-/// @param secretFile a file with secrets for the endpoint of other JVMs, one a line, each of which is good; or null
+/// @param secretFile a file with secrets for the endpoint of other JVMs, one a line, each of which is good; or
+///     null
 /// @param keyOwnership how keys name it
 /// @param values whether a key may get another value, which matters in a cluster
 /// @param admin whether its clients see the pages that tell of all tenants, where they authenticate
@@ -80,45 +81,7 @@ public record TenantConfig(
         CONTENT
     }
 
-    /// A tenant whose keys may get other values, and whose clients are not administrators.
-    public TenantConfig(
-            String path,
-            String name,
-            String user,
-            @Nullable String passwordHash,
-            @Nullable String passwordFile,
-            long quotaBytes,
-            int weight,
-            @Nullable String secretFile,
-            KeyOwnershipConfig keyOwnership) {
-        this(
-                path,
-                name,
-                user,
-                passwordHash,
-                passwordFile,
-                quotaBytes,
-                weight,
-                secretFile,
-                keyOwnership,
-                ValueKind.MUTABLE,
-                false);
-    }
-
-    /// A tenant that no key names.
-    public TenantConfig(
-            String path,
-            String name,
-            String user,
-            @Nullable String passwordHash,
-            @Nullable String passwordFile,
-            long quotaBytes,
-            int weight,
-            @Nullable String secretFile) {
-        this(path, name, user, passwordHash, passwordFile, quotaBytes, weight, secretFile, KeyOwnershipConfig.NONE);
-    }
-
-    /// A tenant with a weight of 1 and no secrets.
+    /// A tenant with a weight of 1 that no key names, without secrets and administrators.
     public TenantConfig(
             String path,
             String name,
@@ -126,7 +89,18 @@ public record TenantConfig(
             @Nullable String passwordHash,
             @Nullable String passwordFile,
             long quotaBytes) {
-        this(path, name, user, passwordHash, passwordFile, quotaBytes, 1, null);
+        this(
+                path,
+                name,
+                user,
+                passwordHash,
+                passwordFile,
+                quotaBytes,
+                1,
+                null,
+                KeyOwnershipConfig.NONE,
+                ValueKind.MUTABLE,
+                false);
     }
 
     /// The tenant that always exists, without a password.

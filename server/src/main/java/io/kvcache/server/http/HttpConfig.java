@@ -3,14 +3,12 @@ package io.kvcache.server.http;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.keyspace.KeyOwnershipRules;
-import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.SlotOwnership;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;
-import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /// The resources that one listener serves.
@@ -57,25 +55,6 @@ public record HttpConfig(
                 Set.of(ANY_HOST),
                 null,
                 owned);
-    }
-
-    /// One where no key and no request names another tenant.
-    public HttpConfig(
-            ListenerAuth listenerAuth,
-            Map<String, Keyspace> tenants,
-            Map<String, TextEndpoint> pages,
-            List<HttpEndpoint> areas,
-            Set<String> hosts) {
-        this(
-                listenerAuth,
-                tenants.entrySet().stream()
-                        .collect(Collectors.toMap(Map.Entry::getKey, each -> KeyspaceRouter.of(each.getValue()))),
-                () -> KeyOwnershipRules.NONE,
-                pages,
-                areas,
-                hosts,
-                null,
-                null);
     }
 
     /// A page that is made when it is asked for.

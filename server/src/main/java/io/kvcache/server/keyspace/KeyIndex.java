@@ -21,8 +21,8 @@ import org.jspecify.annotations.Nullable;
 /// table whose buckets are taken by them is in order from bucket to bucket, and few entries are in
 /// each ([KeyShard]).
 ///
-/// **Bound.** It holds what the store holds, at most as many entries as the store has records, plus what left since
-/// the store was last asked ([EvictionListener]). An entry is about 200 bytes of heap.
+/// **Bound.** It holds what the store holds, at most as many entries as the store has records, plus what left
+/// since the store was last asked ([EvictionListener]). An entry is about 200 bytes of heap.
 ///
 /// **Threads.** Any. Writers of one key hold its lock ([#lockOf]).
 final class KeyIndex {
@@ -305,12 +305,7 @@ final class KeyIndex {
         private volatile boolean isProtected;
         private @Nullable KeyEntry next;
 
-        /// Outside of a cluster.
-        KeyEntry(ObjectKey key, long bytes, long expiresAtMillis) {
-            this(key, bytes, expiresAtMillis, 0);
-        }
-
-        /// @param writeNumber see [#writeNumber()]
+        /// @param writeNumber see [#writeNumber()]; 0 outside of a cluster
         KeyEntry(ObjectKey key, long bytes, long expiresAtMillis, long writeNumber) {
             keyBytes = key.bytes();
             hi = key.digest().hi();

@@ -5,7 +5,6 @@ import io.kvcache.server.net.Connection.ClientAddress;
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.netty.channel.Channel;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.EnumMap;
@@ -56,16 +55,6 @@ public final class ConnectionRegistry {
     private volatile String lastTlsFailure = "";
     private volatile boolean shutdownAnnounced;
     private volatile boolean draining;
-
-    /// Without a timer.
-    public ConnectionRegistry(NetLimits limits, Clock clock) {
-        this(limits, clock, RequestTimer.NONE, () -> 0);
-    }
-
-    /// Creates a registry that logs no slow requests.
-    public ConnectionRegistry(NetLimits limits, Clock clock, RequestTimer timer, LongSupplier refusedReads) {
-        this(limits, clock, timer, new SlowRequestLog(Duration.ZERO, clock), refusedReads);
-    }
 
     /// @param timer told of every request
     /// @param slow what logs those that take long
@@ -163,9 +152,9 @@ public final class ConnectionRegistry {
         return connection;
     }
 
-    /// The connections that give way to one of an address, several at once so that a flood does not have all looked
-    /// at again for each: of the address that has most, if it has no fewer than the new one's, those that were
-    /// never asked anything before others, the longest idle first.
+    /// The connections that give way to one of an address, several at once so that a flood does not have all
+    /// looked at again for each: of the address that has most, if it has no fewer than the new one's, those that
+    /// were never asked anything before others, the longest idle first.
     private List<Connection> selectEvictable(ListenerSlots listenerSlots, String address) {
         long now = clock.nanos();
         if (now - lastScanNanos < SCAN_INTERVAL_NANOS && lastScanFailed) {

@@ -91,7 +91,7 @@ final class ConfigReaderTest {
         ServerConfig config = read(
                 "log: { format: json, level: warning, slow: 250ms }\nshutdown: { delay: 5s, drain: 20s }\n", Map.of());
         assertThat(config.log()).isEqualTo(new LogConfig(LogFormat.JSON, LogLevel.WARNING, Duration.ofMillis(250)));
-        assertThat(config.shutdown().totalTime()).isEqualTo(Duration.ofSeconds(25));
+        assertThat(config.shutdown().delay().plus(config.shutdown().drain())).isEqualTo(Duration.ofSeconds(25));
 
         String wrong = "log: { level: loud, format: json }\nshutdown: { delay: 11m }\n";
         assertThat(problems(wrong, Map.of()))
@@ -173,7 +173,7 @@ final class ConfigReaderTest {
                 "KVCACHE_SERVICE_PORT", "7379",
                 "KVCACHE_HOME", "/srv",
                 "KVCACHE_JAVA_OPTS", "-Xmx1g");
-        assertThat(read("", environment).firstListener().port()).isEqualTo(7379);
+        assertThat(read("", environment).access().listeners().getFirst().port()).isEqualTo(7379);
     }
 
     @Test
@@ -183,7 +183,12 @@ final class ConfigReaderTest {
         assertThat(config).isEqualTo(ServerConfig.defaults(MACHINE));
         assertThat(config.memory().hostBytes()).isEqualTo(2L << 30);
         assertThat(config.network().loops()).isEqualTo(4);
-        assertThat(config.firstListener().socketAddress().getAddress().isLoopbackAddress())
+        assertThat(config.access()
+                        .listeners()
+                        .getFirst()
+                        .socketAddress()
+                        .getAddress()
+                        .isLoopbackAddress())
                 .isTrue();
     }
 
@@ -203,7 +208,7 @@ final class ConfigReaderTest {
                   drain: 3s
                 """, Map.of());
 
-        assertThat(config.firstListener().port()).isEqualTo(6400);
+        assertThat(config.access().listeners().getFirst().port()).isEqualTo(6400);
         assertThat(config.memory().hostBytes()).isEqualTo(3L << 29);
         assertThat(config.memory().policy()).isEqualTo(PolicyKind.IMPORTANCE);
         assertThat(config.network()).isEqualTo(new NetworkConfig(TransportKind.NIO, 2));
@@ -235,7 +240,7 @@ final class ConfigReaderTest {
         ServerConfig config = new ConfigReader(MACHINE, environment)
                 .read(file, Map.of("listen.port", new ConfigReader.Option("--port", "3")));
 
-        assertThat(config.firstListener().port()).isEqualTo(3);
+        assertThat(config.access().listeners().getFirst().port()).isEqualTo(3);
         assertThat(config.limits().connections()).isEqualTo(5);
         assertThat(config.network().loops()).isEqualTo(1);
     }
@@ -299,7 +304,9 @@ final class ConfigReaderTest {
                 .asString()
                 .startsWith("kvcache.yaml:1: listen.address is 0.0.0.0, which other machines can reach");
         assertThat(read("listen: {address: 0.0.0.0, without_auth: true}", Map.of())
-                        .firstListener()
+                        .access()
+                        .listeners()
+                        .getFirst()
                         .auth()
                         .allowUnauthenticated())
                 .isTrue();

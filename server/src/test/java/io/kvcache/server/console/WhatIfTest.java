@@ -9,7 +9,7 @@ import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.miss.MissCauses;
 import io.kvcache.server.miss.MissLog;
-import io.kvcache.server.net.ConnectionRegistry;
+import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.SlowRequestLog;
 import io.kvcache.tiers.use.LruHitRatioEstimator;
@@ -28,7 +28,7 @@ final class WhatIfTest {
     private final ConsoleSources sources = new ConsoleSources(
             test.cache(),
             Map.of("default", test.keyspace()),
-            new ConnectionRegistry(NetLimits.defaults(), test.time()),
+            EmbeddedConnection.registry(NetLimits.defaults(), test.time()),
             new RequestLatencies(),
             new SlowRequestLog(Duration.ZERO, test.time()),
             new MissLog(test.time(), new MissCauses(test.time()::nanos), (_, _) -> false),

@@ -237,8 +237,8 @@ final class KubernetesCheck {
     private void checkStop() {
         ShutdownConfig shutdown = config.shutdown();
         Duration stop = config.cluster() == null
-                ? shutdown.totalTime()
-                : shutdown.totalTime().plus(shutdown.drain());
+                ? shutdown.delay().plus(shutdown.drain())
+                : shutdown.delay().plus(shutdown.drain()).plus(shutdown.drain());
         long grace = manifests.pod().getTerminationGracePeriodSeconds();
         holds("terminationGracePeriodSeconds is " + grace + ", and a stop takes " + stop, grace > stop.toSeconds());
     }

@@ -2,8 +2,7 @@ package io.kvcache.server.http;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.access.ListenerAuth;
-import io.kvcache.server.access.PasswordAuthenticator;
+import io.kvcache.server.access.OpenListener;
 import io.kvcache.server.http.HttpConfig.TextEndpoint;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.TestKeyspace;
@@ -21,8 +20,8 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/// Random and mutated requests: no bug is hit, no buffer and no slot is left behind. [FuzzRunner] says how to send more
-/// of them.
+/// Random and mutated requests: no bug is hit, no buffer and no slot is left behind. [FuzzRunner] says how to send
+/// more of them.
 @Timeout(value = 30, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 @Tag("slow")
 final class HttpFuzzTest {
@@ -32,10 +31,10 @@ final class HttpFuzzTest {
         FuzzRunner run = new FuzzRunner("HTTP");
         try (NettyLeakCheck _ = new NettyLeakCheck();
                 TestKeyspace test = TestKeyspace.small()) {
-            ConnectionRegistry connectionRegistry = new ConnectionRegistry(NetLimits.defaults(), test.time());
-            HttpProtocol protocol = new HttpProtocol(new HttpConfig(
-                    ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(test.time())),
-                    Map.of("default", test.keyspace()),
+            ConnectionRegistry connectionRegistry = EmbeddedConnection.registry(NetLimits.defaults(), test.time());
+            HttpProtocol protocol = new HttpProtocol(TestHttpConfig.of(
+                    OpenListener.auth(test.time()),
+                    test.keyspace(),
                     Map.of("/page", TextEndpoint.of("text/plain", () -> "page")),
                     List.of(new HintEndpoint(_ -> KeyspaceRouter.of(test.keyspace()))),
                     Set.of()));

@@ -3,8 +3,7 @@ package io.kvcache.server.http;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.contract.Pause;
-import io.kvcache.server.access.ListenerAuth;
-import io.kvcache.server.access.PasswordAuthenticator;
+import io.kvcache.server.access.OpenListener;
 import io.kvcache.server.http.HttpConfig.TextEndpoint;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.EmbeddedConnection;
@@ -32,12 +31,8 @@ final class SlowPageTest {
                 return HttpResponder.slowPageHandler(request, TextEndpoint.of("text/plain", body));
             }
         };
-        HttpConfig config = new HttpConfig(
-                ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(test.time())),
-                Map.of("default", test.keyspace()),
-                Map.of(),
-                List.of(pages),
-                Set.of());
+        HttpConfig config =
+                TestHttpConfig.of(OpenListener.auth(test.time()), test.keyspace(), Map.of(), List.of(pages), Set.of());
         return new EmbeddedConnection(new HttpProtocol(config), test.time());
     }
 

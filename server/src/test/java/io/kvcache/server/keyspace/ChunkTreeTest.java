@@ -15,7 +15,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// The tree of LMCache's chunks, from the order in which clients ask. Digests stand for chunks: `a0000000` and so on.
+/// The tree of LMCache's chunks, from the order in which clients ask. Digests stand for chunks: `a0000000` and so
+/// on.
 final class ChunkTreeTest {
 
     private static final String STEM = "m@1@0@*";
@@ -32,7 +33,7 @@ final class ChunkTreeTest {
 
     private void put(String digest) {
         ObjectKey key = ObjectKey.of(NAMESPACE, TestKeyspace.key(STEM.replace("*", digest)));
-        index.put(new KeyEntry(key, 100, 0));
+        index.put(new KeyEntry(key, 100, 0, 0));
         stored.add(new ObjectResidency(0, key.digest(), 100, true, false, 1, 1));
     }
 

@@ -25,7 +25,7 @@ final class KeyIndexTest {
 
     private static KeyEntry entry(long hi, long lo) {
         byte[] name = (hi + "/" + lo).getBytes(StandardCharsets.US_ASCII);
-        return new KeyEntry(new ObjectKey(name, new BlockKey(hi, lo)), 64, 0);
+        return new KeyEntry(new ObjectKey(name, new BlockKey(hi, lo)), 64, 0, 0);
     }
 
     /// What the index is held against: all entries by digest, unsigned.

@@ -21,7 +21,7 @@ final class KeyShardTest {
 
     private KeyEntry entry() {
         BlockKey hash = new BlockKey(random.nextLong(), random.nextLong());
-        return new KeyEntry(new ObjectKey(hash.toString().getBytes(UTF_8), hash), 64, 0);
+        return new KeyEntry(new ObjectKey(hash.toString().getBytes(UTF_8), hash), 64, 0, 0);
     }
 
     @Test

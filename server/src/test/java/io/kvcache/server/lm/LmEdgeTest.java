@@ -19,7 +19,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 final class LmEdgeTest {
 
     private final TestKeyspace test = TestKeyspace.small();
-    private final ConnectionRegistry connectionRegistry = new ConnectionRegistry(NetLimits.defaults(), test.time());
+    private final ConnectionRegistry connectionRegistry =
+            EmbeddedConnection.registry(NetLimits.defaults(), test.time());
     private final LmProtocol protocol = new LmProtocol(KeyspaceRouter.of(test.keyspace()));
 
     @AfterEach

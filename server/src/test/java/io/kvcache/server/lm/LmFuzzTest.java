@@ -16,8 +16,8 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/// Random and mutated frames: no bug is hit, no buffer and no slot is left behind. [FuzzRunner] says how to send more
-/// of them.
+/// Random and mutated frames: no bug is hit, no buffer and no slot is left behind. [FuzzRunner] says how to send
+/// more of them.
 @Timeout(value = 30, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 @Tag("slow")
 final class LmFuzzTest {
@@ -28,7 +28,7 @@ final class LmFuzzTest {
         try (NettyLeakCheck _ = new NettyLeakCheck();
                 TestKeyspace test = TestKeyspace.small()) {
             LmProtocol protocol = new LmProtocol(KeyspaceRouter.of(test.keyspace()));
-            ConnectionRegistry connectionRegistry = new ConnectionRegistry(NetLimits.defaults(), test.time());
+            ConnectionRegistry connectionRegistry = EmbeddedConnection.registry(NetLimits.defaults(), test.time());
             int sent = run.run(
                     20,
                     () -> new EmbeddedConnection(protocol, connectionRegistry),

@@ -29,7 +29,8 @@ final class LmSessionTest {
     private static final String KEY = "vllm@org/model-7B@2@0@-1a2b%c";
 
     private final TestKeyspace test = TestKeyspace.small();
-    private final ConnectionRegistry connectionRegistry = new ConnectionRegistry(NetLimits.defaults(), test.time());
+    private final ConnectionRegistry connectionRegistry =
+            EmbeddedConnection.registry(NetLimits.defaults(), test.time());
     private final LmProtocol protocol = new LmProtocol(KeyspaceRouter.of(test.keyspace()));
 
     @AfterEach

@@ -31,7 +31,7 @@ final class ConnectionRegistryTest {
 
     private final ManualClock time = new ManualClock();
     private final ConnectionRegistry connectionRegistry =
-            new ConnectionRegistry(new NetLimits(10, Duration.ofMinutes(1), Duration.ofSeconds(10)), time);
+            EmbeddedConnection.registry(new NetLimits(10, Duration.ofMinutes(1), Duration.ofSeconds(10)), time);
 
     /// A protocol of one handler.
     private record Spoken(Function<Connection, ChannelHandler> handler) implements Protocol {
@@ -137,7 +137,7 @@ final class ConnectionRegistryTest {
     @Test
     void givenAReplyThatIsReadALittleNowAndThen_whenOthersAreRefusedBecauseOfIt_thenTheConnectionIsClosed() {
         AtomicLong refused = new AtomicLong();
-        ConnectionRegistry pressed = new ConnectionRegistry(
+        ConnectionRegistry pressed = EmbeddedConnection.registry(
                 new NetLimits(10, Duration.ofMinutes(1), Duration.ofSeconds(10)),
                 time,
                 RequestTimer.NONE,

@@ -37,7 +37,7 @@ final class PartialHandshakeTest {
     @ValueSource(ints = {0, 1, 11})
     void givenPartOfAHandshake_whenNothingFollows_thenItIsCutAndTheReasonCounted(int bytes) throws Exception {
         SslContext context = context();
-        ConnectionRegistry connectionRegistry = new ConnectionRegistry(NetLimits.defaults(), new ManualClock());
+        ConnectionRegistry connectionRegistry = EmbeddedConnection.registry(NetLimits.defaults(), new ManualClock());
         EmbeddedChannel channel = new EmbeddedChannel();
         channel.freezeTime();
         Listener.ListenerSpec listenerSpec = new Listener.ListenerSpec(

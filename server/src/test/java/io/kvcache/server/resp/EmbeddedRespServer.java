@@ -1,8 +1,7 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.server.access.ListenerAuth;
-import io.kvcache.server.access.PasswordAuthenticator;
+import io.kvcache.server.access.OpenListener;
 import io.kvcache.server.keyspace.KeyOwnershipRules;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.SettableViews;
@@ -51,9 +50,9 @@ public final class EmbeddedRespServer implements AutoCloseable {
 
     private EmbeddedRespServer(ByteBudget arguments, Supplier<KeyOwnershipRules> rules, TestKeyspace test) {
         this.test = test;
-        connectionRegistry = new ConnectionRegistry(NetLimits.defaults(), test.time());
+        connectionRegistry = EmbeddedConnection.registry(NetLimits.defaults(), test.time());
         protocol = new RespProtocol(
-                ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(test.time())),
+                OpenListener.auth(test.time()),
                 Map.of(
                         "default",
                         new RespContext(

@@ -24,7 +24,7 @@ final class RespRequestTimesTest {
         RequestTimer timer = (_, verb, nanos) -> times.add(verb + " " + nanos);
         try (EmbeddedRespServer resp = new EmbeddedRespServer()) {
             ManualClock time = resp.test().time();
-            ConnectionRegistry timed = new ConnectionRegistry(NetLimits.defaults(), time, timer, () -> 0);
+            ConnectionRegistry timed = EmbeddedConnection.registry(NetLimits.defaults(), time, timer, () -> 0);
             try (EmbeddedConnection embeddedConnection = new EmbeddedConnection(resp.protocol(), timed)) {
                 embeddedConnection.ask("GET a\r\n");
                 time.advance(Duration.ofHours(1));
