@@ -2,6 +2,7 @@ package io.kvcache.server.resp;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.resp.CommandTable.PipelineScanner;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
 import java.nio.charset.StandardCharsets;
