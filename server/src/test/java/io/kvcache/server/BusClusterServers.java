@@ -71,7 +71,7 @@ final class BusClusterServers implements AutoCloseable {
                         new ConfigReader.Source(
                                 "f", (more.contains("listeners:") ? "" : "listen: { port: 0 }\n") + yaml + more),
                         Map.of());
-        CacheServer server = CacheServer.start(config, cluster -> new ClusterMember(cluster, bus.member()));
+        CacheServer server = CacheServer.start(config, cluster -> new ClusterMember(cluster, bus.member(), null));
         servers.put(node, server);
         return server;
     }

@@ -47,7 +47,7 @@ final class ClusteredServerTest {
     }
 
     private static CacheServer start(ServerConfig config, TestMembership membership) throws IOException {
-        return CacheServer.start(config, cluster -> new ClusterMember(cluster, membership));
+        return CacheServer.start(config, cluster -> new ClusterMember(cluster, membership, null));
     }
 
     private static String text(HttpResponse<byte[]> reply) {

@@ -25,8 +25,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/// Servers `kv-0` and up of one cluster in this process, each with a disk, a listener for clients of Redis Cluster and
-/// one for clients that know one server. What one tells, the others hear some milliseconds later.
+/// Servers `kv-0` and up of one cluster in this process, each with a disk, a listener for clients of Redis Cluster
+/// and one for clients that know one server. What one tells, the others hear some milliseconds later.
 ///
 /// **Threads.** One at a time.
 final class RedisClusterServers implements AutoCloseable {
@@ -65,7 +65,9 @@ final class RedisClusterServers implements AutoCloseable {
 
     /// Starts a server, which finds its disk again.
     void start(int number) throws IOException, ConfigException {
-        running.put(number, CacheServer.start(config(number), cluster -> new ClusterMember(cluster, network.member())));
+        running.put(
+                number,
+                CacheServer.start(config(number), cluster -> new ClusterMember(cluster, network.member(), null)));
     }
 
     private ServerConfig config(int number) throws ConfigException {

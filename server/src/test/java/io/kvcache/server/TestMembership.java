@@ -47,7 +47,7 @@ final class TestMembership implements Membership {
                 """.formatted(port);
         ServerConfig config = new ConfigReader(new HostResources(1L << 30, 2), Map.of())
                 .read(new ConfigReader.Source("f", yaml), Map.of());
-        return CacheServer.start(config, cluster -> new ClusterMember(cluster, this));
+        return CacheServer.start(config, cluster -> new ClusterMember(cluster, this, null));
     }
 
     /// Returns a port that was free a moment ago.

@@ -19,6 +19,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.ByteRange;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.cluster.ValueHandover.SlotMoves;
 import io.kvcache.server.config.ClusterConfig;
 import io.kvcache.server.config.ClusterConfig.ClusterAddress;
 import io.kvcache.server.config.ClusterConfig.ClusterTlsConfig;
@@ -96,12 +97,8 @@ public final class ClusterMember implements AutoCloseable {
     private @Nullable SettingsComparison settings;
     private @Nullable Thread follower;
 
-    /// Without certificates.
-    public ClusterMember(ClusterConfig config, Membership membership) {
-        this(config, membership, null);
-    }
-
-    private ClusterMember(ClusterConfig config, Membership membership, @Nullable ClusterTls tls) {
+    /// @param tls null for a server without certificates
+    public ClusterMember(ClusterConfig config, Membership membership, @Nullable ClusterTls tls) {
         this.config = config;
         this.tls = tls;
         keeper = new ViewKeeper(config.name(), membership, config.failureAfter(), System::nanoTime);

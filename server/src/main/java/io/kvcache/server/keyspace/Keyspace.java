@@ -10,6 +10,7 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.spi.Clock;
+import io.kvcache.server.keyspace.ChunkSequenceTracker.ChunkPrefetcher;
 import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
 import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
 import io.kvcache.server.keyspace.KeyspaceOptions.RecomputeEstimator;
@@ -30,8 +31,9 @@ import org.jspecify.annotations.Nullable;
 /// Values by key, in one namespace of a store.
 ///
 /// The store holds the bytes and decides what to evict. What it does not know is kept here: which keys there are
-/// ([KeyIndex]), when they expire, which two belong together ([ObjectKey]), which are being written ([StoredKeys]),
-/// and what was said to exist ([ExistsPins]). It finds values; [KeyspaceWrites] puts and removes them.
+/// ([KeyIndex]), when they expire, which two belong together ([ObjectKey]), which are being written
+/// ([StoredKeys]), and what was said to exist ([ExistsPins]). It finds values; [KeyspaceWrites] puts and removes
+/// them.
 ///
 /// **Time.** Expiry goes by the wall clock, as clients give it; everything else by the store's clock. [#tick] does
 /// what time brings; a value whose time is up is not found from that moment on, ticked or not.
@@ -185,8 +187,8 @@ public final class Keyspace {
         ObjectKey asked = ObjectKey.of(namespace, key);
         Consumer<@Nullable ObjectView> onView =
                 view -> callback.accept(isStaleLookup(asked, view) ? ReadResult.MISS : onFetched(asked, view));
-        // The store completes on its own thread, which must never be one that a loop refuses to run: the view would be
-        // lost, and its pin with it. So the hop to the executor is made here, where it can be given back.
+        // The store completes on its own thread, which must never be one that a loop refuses to run: the view
+        // would be lost, and its pin with it. So the hop to the executor is made here, where it can be given back.
         cache.fetchObject(namespace, key, Duration.ofNanos(fetchNanos), Runnable::run)
                 .whenComplete((view, _) -> deliver(view, executor, onView));
     }

@@ -2,8 +2,9 @@ package io.kvcache.server.doctor;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.doctor.KernelCheck.IoUringProbe;
 import io.kvcache.server.doctor.SystemCheck.CheckResult;
+import io.kvcache.server.doctor.SystemCheck.KernelCheck;
+import io.kvcache.server.doctor.SystemCheck.KernelCheck.IoUringProbe;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -3,6 +3,7 @@ package io.kvcache.server.keyspace;
 import static io.kvcache.server.keyspace.TestKeyspace.key;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.keyspace.ChunkSequenceTracker.ChunkPrefetcher;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;

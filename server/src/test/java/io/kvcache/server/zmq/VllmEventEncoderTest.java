@@ -11,6 +11,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.EventsConfig.EventEncoding;
 import io.kvcache.server.config.EventsConfig.EventHashes;
 import io.kvcache.server.config.EventsConfig.EventMedia;
+import io.kvcache.server.zmq.ZmqPublisher.VllmEventEncoder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HexFormat;
@@ -131,7 +132,8 @@ final class VllmEventEncoderTest {
                 .isEqualTo("[]");
     }
 
-    /// The members of an event in the order of the names, after its type; fails when there are others or they lack.
+    /// The members of an event in the order of the names, after its type; fails when there are others or they
+    /// lack.
     private static String members(Value event, EventEncoding encoding, String type, List<String> names) {
         List<Value> values = new ArrayList<>();
         if (encoding == EventEncoding.ARRAY) {
