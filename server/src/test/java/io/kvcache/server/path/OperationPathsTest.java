@@ -20,8 +20,8 @@ final class OperationPathsTest {
     private static final Map<String, Limit> LIMITS = Map.of(
             "embedded put", new Limit(23, 54),
             "embedded host hit", new Limit(11, 24),
-            "RESP SET", new Limit(43, 78),
-            "RESP GET", new Limit(27, 64));
+            "RESP SET", new Limit(42, 77),
+            "RESP GET", new Limit(26, 63));
 
     private record Limit(int collaborators, int all) {}
 
