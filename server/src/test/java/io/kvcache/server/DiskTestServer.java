@@ -37,7 +37,7 @@ final class DiskTestServer implements AutoCloseable {
     private final TestServer server;
 
     DiskTestServer(Path folder) {
-        this(folder, AccessConfig.of(ListenerConfig.onLoopback(0)));
+        this(folder, TestServer.access(ListenerConfig.onLoopback(0)));
     }
 
     DiskTestServer(Path folder, AccessConfig access) {
@@ -57,7 +57,7 @@ final class DiskTestServer implements AutoCloseable {
         this(
                 new DiskTierConfig(
                         disks(folder), List.of(), AdmissionKind.ALWAYS, Duration.ofSeconds(60), prefetch, prefill),
-                AccessConfig.of(ListenerConfig.onLoopback(0)));
+                TestServer.access(ListenerConfig.onLoopback(0)));
     }
 
     private DiskTestServer(DiskTierConfig disks, AccessConfig access) {

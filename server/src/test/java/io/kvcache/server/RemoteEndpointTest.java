@@ -60,7 +60,7 @@ final class RemoteEndpointTest {
     private Path folder;
 
     static AccessConfig nobodyInParticular() {
-        return AccessConfig.of(ListenerConfig.onLoopback(0));
+        return TestServer.access(ListenerConfig.onLoopback(0));
     }
 
     private Path file(String name, String... lines) throws IOException {
@@ -108,7 +108,7 @@ final class RemoteEndpointTest {
         TestRequirements.assumeSharedMemory(256L << 20);
         String name = "kvcache-test-" + UUID.randomUUID();
         Path files = Path.of("/dev/shm", name);
-        TransportConfig usual = TransportConfig.listeningOn("127.0.0.1:0");
+        TransportConfig usual = TestServer.listeningOn("127.0.0.1:0");
         TransportConfig sharing = new TransportConfig(
                 usual.listen(), null, false, usual.connections(), usual.lease(), name, usual.aeron());
         try (TestServer server = TestServer.start(nobodyInParticular(), sharing);
@@ -147,7 +147,7 @@ final class RemoteEndpointTest {
 
     @Test
     void givenAServer_whenAnotherJvmsClientStoresBlocks_thenItFindsThemAndThePagesTellOfIt() throws Exception {
-        try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.listeningOn("127.0.0.1:0"));
+        try (TestServer server = TestServer.start(nobodyInParticular(), TestServer.listeningOn("127.0.0.1:0"));
                 RemoteKvCache cache = client(server).connect();
                 HttpTestClient httpTestClient = new HttpTestClient(server.port())) {
             cache.register(RemoteTestBlocks.SPACE);
@@ -213,7 +213,7 @@ final class RemoteEndpointTest {
                                 tenant("blue", 0, file("blue", BLUE)),
                                 tenant("green", 0, file("green", GREEN)),
                                 TenantConfig.defaultTenant()),
-                        TransportConfig.listeningOn("127.0.0.1:0"));
+                        TestServer.listeningOn("127.0.0.1:0"));
                 RemoteKvCache blue = client(server).tenant("blue").secret(BLUE).connect();
                 RemoteKvCache green =
                         client(server).tenant("green").secret(GREEN).connect()) {
@@ -242,7 +242,7 @@ final class RemoteEndpointTest {
 
     @Test
     void givenTheServersOwnValues_whenAClientAsksForThem_thenForbidden() throws Exception {
-        try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.listeningOn("127.0.0.1:0"));
+        try (TestServer server = TestServer.start(nobodyInParticular(), TestServer.listeningOn("127.0.0.1:0"));
                 RemoteKvCache cache = client(server).connect()) {
             assertThatIllegalArgumentException()
                     .isThrownBy(() -> cache.register(Namespace.objects("objects", "default")))
@@ -255,7 +255,7 @@ final class RemoteEndpointTest {
     void givenTenantsAndNoSecretOfTheirs_whenAClientNamesOne_thenItIsTheDefaultOneOnly() throws Exception {
         try (TestServer server = TestServer.start(
                         tenants(tenant("blue", 0, null), tenant("small", 32 << 20, null), TenantConfig.defaultTenant()),
-                        TransportConfig.listeningOn("127.0.0.1:0"));
+                        TestServer.listeningOn("127.0.0.1:0"));
                 RemoteKvCache cache = client(server).tenant("blue").connect()) {
             for (String other : List.of("blue", "small")) {
                 assertThatIllegalArgumentException()
@@ -270,7 +270,7 @@ final class RemoteEndpointTest {
 
     @Test
     void givenAClientThatNamesNoTenant_whenItConnects_thenItIsTheDefaultOneWithItsSecretAndQuota() throws Exception {
-        TransportConfig transport = TransportConfig.listeningOn("127.0.0.1:0");
+        TransportConfig transport = TestServer.listeningOn("127.0.0.1:0");
         TenantConfig blue = tenant("blue", 0, file("blue", BLUE));
         try (TestServer server =
                         TestServer.start(tenants(blue, tenant("default", 0, file("green", GREEN))), transport);
@@ -299,7 +299,7 @@ final class RemoteEndpointTest {
     void givenATenantWithAQuota_whenItRegisters_thenItIsSaidWhyNot() throws Exception {
         try (TestServer server = TestServer.start(
                         tenants(tenant("small", 32 << 20, file("small", BLUE)), TenantConfig.defaultTenant()),
-                        TransportConfig.listeningOn("127.0.0.1:0"));
+                        TestServer.listeningOn("127.0.0.1:0"));
                 RemoteKvCache cache =
                         client(server).tenant("small").secret(BLUE).connect()) {
             assertThatIllegalArgumentException()
@@ -359,10 +359,10 @@ final class RemoteEndpointTest {
 
     @Test
     void givenAnAddressThatIsTaken_whenStarted_thenItIsSaidAndNothingIsLeft() throws Exception {
-        try (TestServer first = TestServer.start(nobodyInParticular(), TransportConfig.listeningOn("127.0.0.1:0"))) {
+        try (TestServer first = TestServer.start(nobodyInParticular(), TestServer.listeningOn("127.0.0.1:0"))) {
             int port = Objects.requireNonNull(first.server().remoteAddress()).getPort();
-            assertThatThrownBy(() ->
-                            TestServer.start(nobodyInParticular(), TransportConfig.listeningOn("127.0.0.1:" + port)))
+            assertThatThrownBy(
+                            () -> TestServer.start(nobodyInParticular(), TestServer.listeningOn("127.0.0.1:" + port)))
                     .isInstanceOf(UncheckedIOException.class)
                     .hasMessageContaining("transport.listen is 127.0.0.1:" + port
                             + ": address already in use; stop what has that port, or set another one");
@@ -371,7 +371,7 @@ final class RemoteEndpointTest {
 
     @Test
     void givenAPutThatHasBegun_whenDrained_thenItIsStoredBeforeTheServerGoes() throws Exception {
-        try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.listeningOn("127.0.0.1:0"));
+        try (TestServer server = TestServer.start(nobodyInParticular(), TestServer.listeningOn("127.0.0.1:0"));
                 RemoteKvCache cache = client(server).connect()) {
             cache.register(RemoteTestBlocks.SPACE);
             BlockChain chain = RemoteTestBlocks.chain(RemoteTestBlocks.SPACE, 1);
@@ -393,7 +393,7 @@ final class RemoteEndpointTest {
 
     @Test
     void givenAPutThatNeverEnds_whenDrained_thenItIsCutOffInTimeAndItsRoomGivenBack() throws Exception {
-        try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.listeningOn("127.0.0.1:0"));
+        try (TestServer server = TestServer.start(nobodyInParticular(), TestServer.listeningOn("127.0.0.1:0"));
                 RemoteKvCache cache = client(server).connect()) {
             cache.register(RemoteTestBlocks.SPACE);
             try (BlockWriter writer =
@@ -409,14 +409,14 @@ final class RemoteEndpointTest {
     void givenAListenerForOthers_whenThereIsNoSecret_thenTheConfigurationIsRefused() {
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> TestServer.start(
-                        AccessConfig.of(new ListenerConfig(
+                        TestServer.access(new ListenerConfig(
                                 "listen",
                                 "listen",
                                 "127.0.0.1",
                                 0,
                                 ListenerConfig.onLoopback(0).protocols(),
                                 ListenerAuthConfig.UNRESTRICTED)),
-                        TransportConfig.listeningOn("0.0.0.0:0")))
+                        TestServer.listeningOn("0.0.0.0:0")))
                 .withMessageContaining("transport.listen is 0.0.0.0:0, which other machines can reach");
     }
 
@@ -431,7 +431,7 @@ final class RemoteEndpointTest {
         Namespace objects = Namespace.objects("o", "");
         byte[] here = {1};
         byte[] absent = {2};
-        try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.listeningOn("127.0.0.1:0"));
+        try (TestServer server = TestServer.start(nobodyInParticular(), TestServer.listeningOn("127.0.0.1:0"));
                 RemoteKvCache cache = client(server).connect()) {
             cache.register(RemoteTestBlocks.SPACE);
             cache.register(objects);
@@ -463,7 +463,7 @@ final class RemoteEndpointTest {
     void givenAValueOfAnotherJvmThatWasDropped_whenAskedFor_thenTheMissSaysSo() throws Exception {
         Namespace objects = Namespace.objects("o", "");
         byte[] key = {1};
-        try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.listeningOn("127.0.0.1:0"));
+        try (TestServer server = TestServer.start(nobodyInParticular(), TestServer.listeningOn("127.0.0.1:0"));
                 RemoteKvCache cache = client(server).connect()) {
             cache.register(objects);
             cache.storeObject(objects, key, MemorySegment.ofArray(new byte[7]), KvCache.NO_WAIT);

@@ -14,12 +14,14 @@ import io.kvcache.server.config.ServerConfig.LogConfig;
 import io.kvcache.server.config.ServerConfig.NetworkConfig;
 import io.kvcache.server.config.ServerConfig.ShutdownConfig;
 import io.kvcache.server.config.ServerConfig.TraceConfig;
+import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.NettyTransport.TransportKind;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.time.Duration;
+import java.util.List;
 
 /// A server of 192 MiB on a port of its own.
 final class TestServer implements AutoCloseable {
@@ -32,6 +34,26 @@ final class TestServer implements AutoCloseable {
         this.server = server;
     }
 
+    /// One listener and the default tenant.
+    static AccessConfig access(ListenerConfig listener) {
+        return new AccessConfig(List.of(listener), List.of(TenantConfig.defaultTenant()), List.of());
+    }
+
+    /// An endpoint for other JVMs at an address, with nothing else set.
+    static TransportConfig listeningOn(String listen) {
+        TransportConfig usual = TransportConfig.defaults();
+        return new TransportConfig(
+                listen,
+                null,
+                false,
+                usual.connections(),
+                usual.lease(),
+                usual.sharedMemory(),
+                usual.aeron(),
+                null,
+                usual.ucx());
+    }
+
     static TestServer start(TransportKind transport) {
         return start(transport, NetLimits.defaults());
     }
@@ -41,7 +63,7 @@ final class TestServer implements AutoCloseable {
     }
 
     static TestServer start(TransportKind transport, NetLimits limits, DiskTierConfig disks) {
-        return start(transport, limits, disks, AccessConfig.of(ListenerConfig.onLoopback(0)));
+        return start(transport, limits, disks, access(ListenerConfig.onLoopback(0)));
     }
 
     static TestServer start(AccessConfig access) {
@@ -53,7 +75,7 @@ final class TestServer implements AutoCloseable {
                 TransportKind.AUTO,
                 NetLimits.defaults(),
                 DiskTierConfig.defaults(),
-                AccessConfig.of(ListenerConfig.onLoopback(0)),
+                access(ListenerConfig.onLoopback(0)),
                 events);
     }
 

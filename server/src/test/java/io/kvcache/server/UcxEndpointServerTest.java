@@ -25,7 +25,7 @@ final class UcxEndpointServerTest {
     private final String name = "kvcache-test-" + UUID.randomUUID();
 
     private TransportConfig config(String ucx) {
-        TransportConfig usual = TransportConfig.listeningOn("127.0.0.1:0");
+        TransportConfig usual = TestServer.listeningOn("127.0.0.1:0");
         return new TransportConfig(
                 usual.listen(),
                 null,

@@ -156,11 +156,6 @@ public record AccessConfig(
 
     /// One listener, on this machine only, and the default tenant.
     public static AccessConfig defaults() {
-        return of(ListenerConfig.defaults());
-    }
-
-    /// One listener and the default tenant.
-    public static AccessConfig of(ListenerConfig listener) {
-        return new AccessConfig(List.of(listener), List.of(TenantConfig.defaultTenant()));
+        return new AccessConfig(List.of(ListenerConfig.defaults()), List.of(TenantConfig.defaultTenant()));
     }
 }

@@ -111,11 +111,6 @@ public record TransportConfig(
         return new TransportConfig(AUTO, null, false, 256, Duration.ofSeconds(30), AUTO, AeronConfig.disabled());
     }
 
-    /// At an address, with nothing else set.
-    public static TransportConfig listeningOn(String listen) {
-        return defaults().listeningAt(listen);
-    }
-
     private TransportConfig listeningAt(String place) {
         return new TransportConfig(
                 place, secretFile, allowUnauthenticated, connections, lease, sharedMemory, aeron, tls, ucx);

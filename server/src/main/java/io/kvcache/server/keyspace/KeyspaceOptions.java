@@ -55,12 +55,6 @@ public record KeyspaceOptions(
         this(existsPin, existsPinBytes, fetchTimeout, quotaBytes, keyspaceLimits, false, null, null);
     }
 
-    /// The same with a fence.
-    KeyspaceOptions withSlotOwnership(SlotOwnership ownership) {
-        return new KeyspaceOptions(
-                existsPin, existsPinBytes, fetchTimeout, quotaBytes, keyspaceLimits, prefetch, recompute, ownership);
-    }
-
     /// Bytes that pins may hold, which leave room within the quota, if there is one.
     long maxPinnedBytes() {
         return quotaBytes == 0 ? existsPinBytes : Math.min(existsPinBytes, quotaBytes / PIN_FRACTION);

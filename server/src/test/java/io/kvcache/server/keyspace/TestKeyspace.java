@@ -57,8 +57,17 @@ public final class TestKeyspace implements AutoCloseable {
     public static TestKeyspace inCluster(String node, SettableViews views) {
         ManualClock time = new ManualClock();
         SlotOwnership ownership = new SlotOwnership(node, views, time, time);
-        return new TestKeyspace(
-                64L << 20, PolicyKind.LRU, KeyspaceOptions.defaults(64L << 20).withSlotOwnership(ownership), time);
+        KeyspaceOptions usual = KeyspaceOptions.defaults(64L << 20);
+        KeyspaceOptions fenced = new KeyspaceOptions(
+                usual.existsPin(),
+                usual.existsPinBytes(),
+                usual.fetchTimeout(),
+                usual.quotaBytes(),
+                usual.keyspaceLimits(),
+                usual.prefetch(),
+                usual.recompute(),
+                ownership);
+        return new TestKeyspace(64L << 20, PolicyKind.LRU, fenced, time);
     }
 
     public static TestKeyspace small() {
