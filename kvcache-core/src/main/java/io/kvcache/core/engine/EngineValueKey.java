@@ -1,5 +1,6 @@
 package io.kvcache.core.engine;
 
+import io.kvcache.core.hash.Sha256;
 import io.kvcache.core.identity.Namespace;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -47,27 +48,18 @@ public final class EngineValueKey {
             return lmcacheHash(key);
         }
         if (layout.startsWith(VLLM_TIER)) {
-            return low64(key, key.length - GROUP_BYTES);
+            return Sha256.low64(key, key.length - GROUP_BYTES);
         }
         if (layout.startsWith(SGLANG)) {
             boolean beside = layout.contains(" pool=") && !layout.contains(" pool=kv ");
             return beside ? 0 : hex64(key, 0, Math.min(key.length, 2 * Long.BYTES));
         }
-        return layout.startsWith(LMCACHE) ? low64(key, key.length) : 0;
+        return layout.startsWith(LMCACHE) ? Sha256.low64(key, key.length) : 0;
     }
 
     /// Returns whether the engine's events have its hashes as signed numbers.
     public static boolean isSigned(Namespace namespace) {
         return namespace.layout().startsWith(SGLANG);
-    }
-
-    /// The last 8 of a key's first bytes, big-endian; of fewer all.
-    static long low64(byte[] key, int end) {
-        long low = 0;
-        for (int i = Math.max(0, end - Long.BYTES); i < end; i++) {
-            low = (low << Byte.SIZE) | (key[i] & 0xFF);
-        }
-        return low;
     }
 
     /// Returns whether a key ends as one of two halves does.

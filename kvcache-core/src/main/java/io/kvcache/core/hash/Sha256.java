@@ -29,4 +29,13 @@ public final class Sha256 {
             throw new AssertionError("no room for a digest at %s of %s".formatted(offset, out.length), e);
         }
     }
+
+    /// The last 8 of a digest's first bytes, big-endian; of fewer all.
+    public static long low64(byte[] digest, int end) {
+        long low = 0;
+        for (int i = Math.max(0, end - Long.BYTES); i < end; i++) {
+            low = (low << Byte.SIZE) | (digest[i] & 0xFF);
+        }
+        return low;
+    }
 }

@@ -3,7 +3,6 @@ package io.kvcache.core.identity;
 import io.kvcache.core.hash.Sha256;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
-import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.security.MessageDigest;
@@ -269,9 +268,7 @@ public final class BlockChain {
             return 0;
         }
         byte[] key = engineKeys[section.from + index];
-        return key.length < Long.BYTES
-                ? new BigInteger(1, key).longValue()
-                : ByteBuffer.wrap(key).getLong(key.length - Long.BYTES);
+        return Sha256.low64(key, key.length);
     }
 
     /// Leading blocks that have the same keys and engine's hashes in both chains. Chains of tokens are searched, as a
