@@ -190,7 +190,7 @@ final class LayeredLoads {
         Pieces pieces = load.sources.pieces(layout, from, load.pages);
         DeviceEvent after = load.queued == 0 ? load.after : null;
         Runnable giveBack = isLast ? load.sources::close : () -> {};
-        transferQueue.load(layout, load.sources, pieces, after, load.steps.copied.get(load.queued), giveBack);
+        transferQueue.load(layout, pieces, after, load.steps.copied.get(load.queued), giveBack);
         return pieces.count();
     }
 

@@ -27,22 +27,24 @@ final class LoadSources implements AutoCloseable {
 
     private final BlockChain chain;
     private final int first;
-    private final @Nullable DeviceBlockMap device;
+    private final DeviceBlockMap device;
     private final BlockTable table;
 
     /// What is copied with one layout: blocks of host memory and of the device, and the pages of each.
     ///
     /// @param pages of each block of host memory
-    record Pieces(List<MemorySegment> blocks, List<int[]> pages, List<DeviceBlock> onDevice) {
+    /// @param deviceMemory in which the blocks of the device lie
+    record Pieces(
+            List<MemorySegment> blocks, List<int[]> pages, List<DeviceBlock> onDevice, Set<DeviceSpan> deviceMemory) {
 
         int count() {
             return blocks.size() + onDevice.size();
         }
     }
 
-    /// @param device of the section, or null for none
+    /// @param device of the section
     /// @param table from `first` on
-    LoadSources(BlockChain chain, int first, @Nullable DeviceBlockMap device, BlockTable table) {
+    LoadSources(BlockChain chain, int first, DeviceBlockMap device, BlockTable table) {
         this.chain = chain;
         this.first = first;
         this.device = device;
@@ -66,10 +68,7 @@ final class LoadSources implements AutoCloseable {
             int from,
             Duration timeout,
             TableMaker acquire) {
-        if (tier == null) {
-            return new LoadSources(chain, from, null, acquire.acquire(chain, from, timeout));
-        }
-        DeviceBlockMap device = tier.acquireEach(chain, from, chain.length());
+        DeviceBlockMap device = tier == null ? DeviceBlockMap.empty() : tier.acquireEach(chain, from, chain.length());
         try {
             if (device.isEmpty()) {
                 return new LoadSources(chain, from, device, acquire.acquire(chain, from, timeout));
@@ -94,10 +93,6 @@ final class LoadSources implements AutoCloseable {
         return this;
     }
 
-    private boolean isOnDevice(int index) {
-        return device != null && device.contains(index);
-    }
-
     /// Block after the last one that comes or has come; it may fall while blocks are on their way from a disk.
     int endBlock() {
         return endBehind(table.endBlock());
@@ -106,7 +101,7 @@ final class LoadSources implements AutoCloseable {
     /// Block after the last one, if the table has what is before `here`.
     private int endBehind(int here) {
         int end = Math.max(first, here);
-        while (end < chain.length() && isOnDevice(end)) {
+        while (end < chain.length() && device.contains(end)) {
             end++;
         }
         return end;
@@ -140,11 +135,11 @@ final class LoadSources implements AutoCloseable {
     /// @param from first byte of these layers in a block
     /// @param pages of each block
     Pieces pieces(PagedLayout layout, long from, List<int[]> pages) {
-        Pieces pieces = new Pieces(new ArrayList<>(), new ArrayList<>(), new ArrayList<>());
+        Pieces pieces = new Pieces(new ArrayList<>(), new ArrayList<>(), new ArrayList<>(), device.memory());
         long bytes = layout.blockBytes();
         for (int number = 0; number < Math.min(blocks(), pages.size()); number++) {
             int index = first + number;
-            if (device != null && device.contains(index)) {
+            if (device.contains(index)) {
                 pieces.onDevice.add(new DeviceBlock(device.span(index).slice(from, bytes), pages.get(number)));
                 continue;
             }
@@ -158,16 +153,9 @@ final class LoadSources implements AutoCloseable {
         return pieces;
     }
 
-    /// The memory of the device in which blocks of it lie.
-    Set<DeviceSpan> deviceMemory() {
-        return device == null ? Set.of() : device.memory();
-    }
-
     @Override
     public void close() {
         table.close();
-        if (device != null) {
-            device.close();
-        }
+        device.close();
     }
 }

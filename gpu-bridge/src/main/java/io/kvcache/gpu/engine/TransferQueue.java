@@ -165,28 +165,22 @@ final class TransferQueue {
     /// @param after the pages are free, or null when they are already
     /// @throws IllegalArgumentException when that is not reached in time; nothing is begun then
     void load(PagedLayout layout, LoadSources sources, List<int[]> pages, @Nullable DeviceEvent after) {
-        load(layout, sources, sources.pieces(layout, 0, pages), after, loaded, sources::close);
+        load(layout, sources.pieces(layout, 0, pages), after, loaded, sources::close);
     }
 
     /// Copies blocks to pages, behind all that was loaded before: what lies on the device from there, the rest from
     /// host memory.
     ///
-    /// @param pieces of the sources
+    /// @param pieces of all blocks, which stay where they are until `giveBack`
     /// @param after the pages are free, or null when they are already
     /// @param told is recorded behind the copy
     /// @param giveBack run once, when the device has read the blocks or never will
     /// @throws IllegalArgumentException when `after` is not reached in time; nothing is begun then
-    void load(
-            PagedLayout layout,
-            LoadSources sources,
-            Pieces pieces,
-            @Nullable DeviceEvent after,
-            DeviceEvent told,
-            Runnable giveBack) {
+    void load(PagedLayout layout, Pieces pieces, @Nullable DeviceEvent after, DeviceEvent told, Runnable giveBack) {
         PendingCopy pendingCopy = new PendingCopy(openEvent(after, giveBack));
         loads.add(new PendingLoad(pendingCopy, giveBack));
         if (!pieces.onDevice().isEmpty()) {
-            adopt(sources.deviceMemory());
+            adopt(pieces.deviceMemory());
             waitFor(loadStream, after);
             pageCopier().scatter(loadStream, layout, pieces.onDevice());
         }

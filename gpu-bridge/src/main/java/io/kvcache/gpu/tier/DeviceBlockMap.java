@@ -4,6 +4,7 @@ import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.tier.DeviceRegions.DeviceEntry;
 import java.util.Set;
 import java.util.SortedMap;
+import java.util.TreeMap;
 
 /// The blocks of a section of a chain that are in a device's memory, whichever these are: there may be gaps between
 /// them, unlike in a [DeviceBlockTable]. They stay where they are while this is open.
@@ -19,6 +20,11 @@ public final class DeviceBlockMap implements AutoCloseable {
     DeviceBlockMap(SortedMap<Integer, DeviceEntry> entries, Set<DeviceSpan> memory) {
         this.entries = entries;
         this.memory = memory;
+    }
+
+    /// Returns the map of a store without a tier on the device.
+    public static DeviceBlockMap empty() {
+        return new DeviceBlockMap(new TreeMap<>(), Set.of());
     }
 
     /// Returns whether no block is on the device.
