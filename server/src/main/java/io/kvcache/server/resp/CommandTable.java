@@ -34,9 +34,6 @@ final class CommandTable {
     /// Requests of a pipeline whose look-ups are worth being prepared together.
     private static final int MIN_LOOKAHEAD = 4;
 
-    /// The shortest GET in an array.
-    private static final int MIN_REQUEST_BYTES = 20;
-
     /// Longest argument of an unauthenticated client, as with Redis.
     private static final int MAX_PREAUTH_BYTES = 16 << 10;
 
@@ -164,8 +161,8 @@ final class CommandTable {
     /// @return of how many requests the keys were seen; 0 when that brings nothing
     int lookAhead(ByteBuf in) {
         KeyspaceRouter own = keyspaceRouter;
-        boolean several = in.readableBytes() >= MIN_LOOKAHEAD * MIN_REQUEST_BYTES;
-        if (!several || own == null || slotRedirector != null || forwarding != null) {
+        boolean few = in.readableBytes() < PipelineScanner.MIN_BYTES;
+        if (few || own == null || slotRedirector != null || forwarding != null) {
             return 0;
         }
         List<byte[]> keys = PipelineScanner.keys(in);
@@ -399,7 +396,7 @@ final class CommandTable {
         static final int MAX_KEYS = 16;
 
         /// Fewer bytes hold too few requests.
-        private static final int MIN_BYTES = 100;
+        static final int MIN_BYTES = 100;
 
         private static final int MAX_KEY_BYTES = 128;
         private static final int MAX_ARGUMENTS = 8;
