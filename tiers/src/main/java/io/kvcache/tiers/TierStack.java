@@ -35,11 +35,11 @@ import org.jspecify.annotations.Nullable;
 
 /// The tiers below host memory: the disks and the threads that drive them, or nothing.
 ///
-/// @param checksumExecutor the threads that compute checksums beside them
+/// @param computeExecutor the threads that verify and code blocks beside them
 record TierStack(
         @Nullable TierScheduler tierScheduler,
         @Nullable TierThreads threads,
-        @Nullable ExecutorService checksumExecutor) {
+        @Nullable ExecutorService computeExecutor) {
 
     private static final Logger LOG = System.getLogger(TieredKvCache.class.getName());
 
@@ -61,7 +61,7 @@ record TierStack(
             Clock clock) {
         DiskDirectory.requireApart(disks.stream().map(DiskOptions::directory).toList());
         List<@Nullable TierSource> fronts = assignFronts(disks.size(), others);
-        ExecutorService checking = checksumExecutor(disks.size());
+        ExecutorService checking = computeExecutor(disks.size());
         DiskSet set = new DiskSet();
         List<TierScheduler.TierSpec> targets = IntStream.range(0, disks.size())
                 .mapToObj(
@@ -155,11 +155,11 @@ record TierStack(
     }
 
     /// A thread checks as fast as several disks read.
-    private static ExecutorService checksumExecutor(int disks) {
+    private static ExecutorService computeExecutor(int disks) {
         int threads = Math.clamp(Runtime.getRuntime().availableProcessors() / 2, 1, Math.max(1, disks));
         return Executors.newFixedThreadPool(
                 threads,
-                Thread.ofPlatform().daemon(true).name("kvcache-check-", 0).factory());
+                Thread.ofPlatform().daemon(true).name("kvcache-compute-", 0).factory());
     }
 
     private static TierScheduler.TierSpec target(
@@ -190,8 +190,8 @@ record TierStack(
                 warnUnsaved(store.tierPort().unflushedBytes(), flush);
             }
             threads.close();
-            if (checksumExecutor != null) {
-                checksumExecutor.shutdown();
+            if (computeExecutor != null) {
+                computeExecutor.shutdown();
             }
         }
     }
@@ -200,14 +200,14 @@ record TierStack(
     ///
     /// @param memory what the log works with comes from
     /// @param slots the store's host memory, which blocks travel from and to
-    /// @param checksumExecutor computes checksums beside the disk's thread
+    /// @param computeExecutor verifies and codes blocks beside the disk's thread
     /// @param member the disk among those of the store
     private record DiskTierOpener(
             DiskOptions options,
             AdmissionKind admission,
             HostMemorySource memory,
             MemorySegment slots,
-            Executor checksumExecutor,
+            Executor computeExecutor,
             SetMember member)
             implements TierOpener {
 
@@ -233,7 +233,7 @@ record TierStack(
                     directory.device().register(slots);
                 }
                 DiskLog.Resources resources =
-                        new DiskLog.Resources(directory.device(), directory, memory, checksumExecutor, member);
+                        new DiskLog.Resources(directory.device(), directory, memory, computeExecutor, member);
                 return new DiskLog(name(), resources, directory.config(), listener);
             } catch (RuntimeException failed) {
                 directory.close();

@@ -52,7 +52,7 @@ public record AuditReport(
         OPEN,
         /// It has its trailer.
         CLOSED,
-        /// Its trailer is damaged; what it holds was found by the heads of its groups, perhaps not all of it.
+        /// Its trailer is damaged; what it holds was found by the heads of its batches, perhaps not all of it.
         DAMAGED,
         /// It, or a younger one, lacks entries that may have replaced or deleted what it holds; the next opening frees
         /// it.

@@ -20,20 +20,20 @@ import java.util.function.LongConsumer;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Packs appended entries into groups and adds them to the open region.
+/// Packs appended entries into batches and adds them to the open region.
 ///
-/// A group takes the entries that wait, up to 63 blocks or the limit in bytes. A few groups are in flight at a
-/// time; later entries wait for the next. So groups are small while there is little to do, and large when there is
+/// A batch takes the entries that wait, up to 63 blocks or the limit in bytes. A few batches are in flight at a
+/// time; later entries wait for the next. So batches are small while there is little to do, and large when there is
 /// much.
 ///
 /// Entries kept from a reclaimed region go first, and the last free region is for them alone: callers' blocks wait
 /// while no region is free beside the open one. So reclaiming always comes to its end.
 ///
-/// A flush waits until all appended entries are written and every group that only a trailer finds has its trailer.
+/// A flush waits until all appended entries are written and every batch that only a trailer finds has its trailer.
 /// Then it syncs.
 final class BatchWriter {
 
-    /// Groups in flight at a time: enough for the device to be busy while the next one is packed.
+    /// Batches in flight at a time: enough for the device to be busy while the next one is packed.
     private static final int MAX_IN_FLIGHT = 4;
 
     private final LogIo io;
@@ -53,7 +53,7 @@ final class BatchWriter {
     private long appendedBytes;
     private long failedAppends;
 
-    /// @param onAppendBegun called with each entry of a caller when its group is begun
+    /// @param onAppendBegun called with each entry of a caller when its batch is begun
     BatchWriter(
             LogIo io,
             RegionTable regionTable,
@@ -104,8 +104,8 @@ final class BatchWriter {
         return inFlight.stream().flatMap(BatchWriter::fromCallers);
     }
 
-    private static Stream<DiskEntry> fromCallers(InFlightBatch group) {
-        return group.appends().filter(append -> !append.isRewrite()).map(PendingAppend::entry);
+    private static Stream<DiskEntry> fromCallers(InFlightBatch batch) {
+        return batch.appends().filter(append -> !append.isRewrite()).map(PendingAppend::entry);
     }
 
     /// Writes an entry of a reclaimed region again.
@@ -144,7 +144,7 @@ final class BatchWriter {
         }
     }
 
-    /// Returns whether all groups have ended that a flush waits for: those, from the first on, that have ended
+    /// Returns whether all batches have ended that a flush waits for: those, from the first on, that have ended
     /// without one before them that has not.
     private boolean isWritten(FlushWaiter flush) {
         long begunAppends = acceptedAppends - appends.size();
@@ -170,7 +170,7 @@ final class BatchWriter {
         });
     }
 
-    /// Records the durable extent of a region that is still open in its footer. Its first group must be durable:
+    /// Records the durable extent of a region that is still open in its footer. Its first batch must be durable:
     /// while a footer is torn, the first head tells in which life the region is.
     ///
     /// @param then called at the end, whether the write succeeded or not
@@ -200,9 +200,9 @@ final class BatchWriter {
         return open == null ? 0 : Math.max(0, open.freePages(0));
     }
 
-    /// Begins as many groups as possible.
+    /// Begins as many batches as possible.
     ///
-    /// @return the groups begun
+    /// @return the batches begun
     int pump() {
         if (io.isWritingHalted()) {
             return rejectAll(rewrites) + rejectAll(appends);
@@ -238,10 +238,10 @@ final class BatchWriter {
         if (head == null) {
             return false;
         }
-        InFlightBatch group = new InFlightBatch(begunBatches++, into, takeMembers(into), head, this::onBatchEnded);
-        inFlight.add(group);
-        fromCallers(group).forEach(onAppendBegun);
-        group.start(io, regionTable);
+        InFlightBatch batch = new InFlightBatch(begunBatches++, into, takeMembers(into), head, this::onBatchEnded);
+        inFlight.add(batch);
+        fromCallers(batch).forEach(onAppendBegun);
+        batch.start(io, regionTable);
         return true;
     }
 
@@ -290,7 +290,7 @@ final class BatchWriter {
         while (next != null && members.size() < WriteBatchHeader.MAX_ENTRIES) {
             pages += next.entry().pages();
             boolean fits = pages <= into.freePages(members.size() + 1);
-            boolean small = members.isEmpty() || pages * DiskGeometry.PAGE_BYTES <= limits.groupBytes();
+            boolean small = members.isEmpty() || pages * DiskGeometry.PAGE_BYTES <= limits.batchBytes();
             if (!fits || !small) {
                 break;
             }
@@ -300,14 +300,14 @@ final class BatchWriter {
         return members;
     }
 
-    private void onBatchEnded(InFlightBatch group) {
-        inFlight.remove(group);
-        heads.release(group.head());
-        if (group.hasFailed() && group.into().equals(open)) {
-            trailerWriter.enqueue(group.into());
+    private void onBatchEnded(InFlightBatch batch) {
+        inFlight.remove(batch);
+        heads.release(batch.head());
+        if (batch.hasFailed() && batch.into().equals(open)) {
+            trailerWriter.enqueue(batch.into());
             open = null;
         }
-        group.notifyAppends();
+        batch.notifyAppends();
     }
 
     long appended() {
@@ -322,7 +322,7 @@ final class BatchWriter {
         return failedAppends;
     }
 
-    /// A group in flight: the head and every piece of every block is a write of its own, straight from the
+    /// A batch in flight: the head and every piece of every block is a write of its own, straight from the
     /// caller's memory. It is written when all of them are; if one fails, none of its blocks counts.
     private static final class InFlightBatch {
 
@@ -335,7 +335,7 @@ final class BatchWriter {
         private int left;
         private boolean failed;
 
-        /// @param number counts groups in the order in which they are begun
+        /// @param number counts batches in the order in which they are begun
         /// @param then called when all writes have ended
         InFlightBatch(
                 long number,
@@ -401,7 +401,7 @@ final class BatchWriter {
             return failed;
         }
 
-        /// Returns the number of the group in the order in which groups were begun.
+        /// Returns the number of the batch in the order in which batches were begun.
         long number() {
             return number;
         }
@@ -416,7 +416,7 @@ final class BatchWriter {
         }
     }
 
-    /// A flush in progress. A group that failed hides the heads behind it. So all groups that were begun before
+    /// A flush in progress. A batch that failed hides the heads behind it. So all batches that were begun before
     /// must have ended, those of callers and of reclaiming alike.
     private static final class FlushWaiter {
 
@@ -432,7 +432,7 @@ final class BatchWriter {
         }
     }
 
-    /// A block on its way into a group.
+    /// A block on its way into a batch.
     static final class PendingAppend {
 
         private final WriteKind kind;

@@ -8,8 +8,8 @@ package io.kvcache.tiers.disk;
 /// 2 MiB            region 0, region 1, …        regionBytes each
 /// ```
 ///
-/// A region is written front to back: groups, each a page or more of entries and then the blocks themselves,
-/// and at its end a trailer with the entries of all groups. It is reclaimed whole.
+/// A region is written front to back: batches, each a page or more of entries and then the blocks themselves,
+/// and at its end a trailer with the entries of all batches. It is reclaimed whole.
 ///
 /// @param deviceBytes bytes of the device
 /// @param regionBytes bytes of a region, whole pages

@@ -350,7 +350,7 @@ public final class DiskLog implements Tier, RangeTier {
     /// Makes durable all entries appended by now. Every later opening finds those whose address was or will be
     /// reported, until their region is reclaimed.
     ///
-    /// It waits until those blocks and the heads of their groups are written. Where a group before one of them
+    /// It waits until those blocks and the heads of their batches are written. Where a batch before one of them
     /// failed, it also waits for the trailer that alone leads to it. Then it syncs. False makes no promise at all,
     /// and the log is no longer serving.
     ///

@@ -18,7 +18,7 @@ public record DiskLogConfig(
         long stagingBytes,
         boolean coded) {
 
-    /// Enough for the groups in flight, of a few large blocks each.
+    /// Enough for the batches in flight, of a few large blocks each.
     private static final long MAX_STAGING_BYTES = 64L << 20;
 
     /// Returns settings that refuse incompatible devices, with the default limits and rules.
@@ -55,18 +55,18 @@ public record DiskLogConfig(
     ///
     /// @param appends waiting to be written; one more is answered by FULL
     /// @param reads reads in flight; one more is answered by FULL
-    /// @param groupBytes a group is closed at this size, unless a single block is larger
+    /// @param batchBytes a batch is closed at this size, unless a single block is larger
     /// @param recoveredPerTick most entries reported in one tick
     /// @param failures in a row after which the device counts as failed
     /// @param hangNanos an operation that takes longer makes the device count as failed; time between two ticks
     ///     counts for a second at most, as the process itself may have stood still
     public record LogLimits(
-            int appends, int reads, int groupBytes, int recoveredPerTick, int failures, long hangNanos) {
+            int appends, int reads, int batchBytes, int recoveredPerTick, int failures, long hangNanos) {
 
         public LogLimits {
             require("appends", appends);
             require("reads", reads);
-            require("groupBytes", groupBytes);
+            require("batchBytes", batchBytes);
             require("recoveredPerTick", recoveredPerTick);
             require("failures", failures);
             require("hangNanos", hangNanos);
@@ -78,7 +78,7 @@ public record DiskLogConfig(
             }
         }
 
-        /// Returns the default limits: groups of 8 MiB, which a fast disk writes in a few milliseconds; 16
+        /// Returns the default limits: batches of 8 MiB, which a fast disk writes in a few milliseconds; 16
         /// failures in a row; and 30 s for an answer, after which Linux resets an NVMe disk too.
         public static LogLimits defaults() {
             return new LogLimits(256, 1024, 8 << 20, 4096, 16, 30_000_000_000L);
@@ -98,7 +98,7 @@ public record DiskLogConfig(
         /// in all known traces.
         public static final int DEFAULT_RESERVE_PERCENT = 12;
 
-        /// Share of a region for heads of groups and the trailer: more than blocks of 16 KiB take.
+        /// Share of a region for heads of batches and the trailer: more than blocks of 16 KiB take.
         private static final int METADATA_PERCENT = 2;
 
         private static final int MAX_KEPT_PERCENT = 75;

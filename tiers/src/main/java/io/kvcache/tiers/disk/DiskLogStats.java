@@ -92,7 +92,7 @@ public record DiskLogStats(
         BLOCK,
         /// Blocks and objects that were kept when their region was reclaimed.
         REWRITE,
-        /// Heads of groups.
+        /// Heads of batches.
         HEAD,
         /// Trailers of closed regions.
         TRAILER,

@@ -38,7 +38,7 @@ import java.util.function.Consumer;
 /// without their entries, so that no opening tells them again. A bad object's entry becomes a tombstone: without it
 /// an older copy would count again, and that one has another value. A block's key stands for its bytes, so an older
 /// copy of a bad block is as good. A crash in between leaves the old trailer, the new one, or a footer whose table
-/// is another; then the heads of the groups tell what is left, as [RegionEntryReader] does for any damaged table. A
+/// is another; then the heads of the batches tell what is left, as [RegionEntryReader] does for any damaged table. A
 /// trailer that is damaged is written anew as well, with what the heads tell, and so is a damaged copy of the
 /// superblock.
 ///

@@ -27,7 +27,7 @@ final class LogRecovery {
 
     private final RegionTable regionTable;
     private final String name;
-    private final TierListener store;
+    private final TierListener listener;
     private final TrailerWriter trailerWriter;
     private final RegionEraser regionEraser;
     private final NamespaceTable namespaces;
@@ -54,7 +54,7 @@ final class LogRecovery {
     LogRecovery(
             String name,
             RegionTable regionTable,
-            TierListener store,
+            TierListener listener,
             TrailerWriter trailerWriter,
             RegionEraser regionEraser,
             NamespaceTable namespaces,
@@ -63,7 +63,7 @@ final class LogRecovery {
             List<RegionEntryReader> lanes) {
         this.name = name;
         this.regionTable = regionTable;
-        this.store = store;
+        this.listener = listener;
         this.trailerWriter = trailerWriter;
         this.regionEraser = regionEraser;
         this.namespaces = namespaces;
@@ -113,7 +113,7 @@ final class LogRecovery {
         if (front == null && !ended) {
             ended = true;
             warnOfLosses();
-            store.onRecoveryEnded();
+            listener.onRecoveryEnded();
         }
         return atMost - left;
     }
@@ -185,7 +185,7 @@ final class LogRecovery {
             if (entry.isNamespaceTombstone()) {
                 tombstonedNamespaces.set(entry.namespace());
             } else {
-                store.onTombstone(entry.keyHi(), entry.keyLo());
+                listener.onTombstone(entry.keyHi(), entry.keyLo());
             }
         } else {
             entries++;
@@ -193,7 +193,7 @@ final class LogRecovery {
                     && membership.counts(entry, RegionTable.opening(from.region()));
             TierBlock block = counts ? namespaces.toTierBlock(entry) : null;
             if (block != null) {
-                store.onRecovered(block, from.region().addressOf(entry));
+                listener.onRecovered(block, from.region().addressOf(entry));
             }
         }
     }

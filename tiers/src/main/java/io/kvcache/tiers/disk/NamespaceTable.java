@@ -22,15 +22,15 @@ final class NamespaceTable {
 
     private final SuperblockWriter superblockWriter;
     private final LogIo io;
-    private final TierListener store;
+    private final TierListener listener;
     private final Queue<Namespace> waiting = new ArrayDeque<>();
     private int[] logIds = new int[0];
     private int[] storeIds = new int[0];
 
-    NamespaceTable(SuperblockWriter superblockWriter, LogIo io, TierListener store) {
+    NamespaceTable(SuperblockWriter superblockWriter, LogIo io, TierListener listener) {
         this.superblockWriter = superblockWriter;
         this.io = io;
-        this.store = store;
+        this.listener = listener;
     }
 
     /// Those that have a number, by it.
@@ -57,7 +57,7 @@ final class NamespaceTable {
     ///
     /// @return RETRY once that is on its way, REJECTED when it never gets one
     SubmitResult register(int storeId) {
-        Namespace namespace = store.namespace(storeId);
+        Namespace namespace = listener.namespace(storeId);
         int number = idOf(namespace);
         if (number >= 0) {
             map(storeId, number);
@@ -97,7 +97,7 @@ final class NamespaceTable {
     }
 
     private void onRegistered(Namespace namespace, int number) {
-        int id = store.namespaceId(namespace);
+        int id = listener.namespaceId(namespace);
         if (id >= 0) {
             map(id, number);
         }
@@ -131,7 +131,7 @@ final class NamespaceTable {
         if (known != UNKNOWN) {
             return known;
         }
-        int id = store.namespaceId(all().get(number));
+        int id = listener.namespaceId(all().get(number));
         if (id < 0) {
             storeIds = with(storeIds, number, REFUSED);
             return REFUSED;

@@ -10,14 +10,14 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 
-/// A region that groups are added to, until its trailer is written.
+/// A region that batches are added to, until its trailer is written.
 final class OpenRegion {
 
     private final Region region;
     private final RegionEpoch epoch;
     private final int regionPages;
     private final RegionPredecessor predecessor;
-    private final List<PlacedBatch> groups = new ArrayList<>();
+    private final List<PlacedBatch> batches = new ArrayList<>();
     private int nextPage;
     private int entries;
     private int inFlight;
@@ -33,13 +33,13 @@ final class OpenRegion {
         this.predecessor = predecessor;
     }
 
-    /// A region that was open when the log ended; no more is added to it, because the remains of groups that
+    /// A region that was open when the log ended; no more is added to it, because the remains of batches that
     /// were never finished may lie behind its last whole one. Its trailer is not written in the order of
     /// lives, so it names no predecessor.
     static OpenRegion recovered(RegionTable regionTable, Region region, List<DiskEntry> entries) {
         OpenRegion open = new OpenRegion(regionTable, region, RegionPredecessor.UNKNOWN);
         open.entries = entries.size();
-        open.groups.add(new PlacedBatch(new WriteBatchHeader(open.epoch, 0, 0, entries), true));
+        open.batches.add(new PlacedBatch(new WriteBatchHeader(open.epoch, 0, 0, entries), true));
         return open;
     }
 
@@ -51,12 +51,12 @@ final class OpenRegion {
         return epoch;
     }
 
-    /// Returns whether a group of the given entries and pages, its head apart, fits before the trailer.
+    /// Returns whether a batch of the given entries and pages, its head apart, fits before the trailer.
     boolean fits(int count, long pages) {
         return pages <= freePages(count);
     }
 
-    /// Pages for the blocks of one more group of the given number of entries; negative when they do not fit.
+    /// Pages for the blocks of one more batch of the given number of entries; negative when they do not fit.
     int freePages(int count) {
         if (entries + count > RegionTrailer.maxEntries(regionPages)) {
             return -1;
@@ -64,27 +64,27 @@ final class OpenRegion {
         return regionPages - nextPage - WriteBatchHeader.HEAD_PAGES - RegionTrailer.pages(entries + count);
     }
 
-    /// Places a group at the end.
+    /// Places a batch at the end.
     PlacedBatch placeBatch(List<DiskEntry> blocks) {
         PlacedBatch placed = new PlacedBatch(WriteBatchHeader.of(epoch, nextPage, blocks), false);
-        groups.add(placed);
+        batches.add(placed);
         nextPage += placed.batchHeader().pages();
         entries += blocks.size();
         inFlight++;
         return placed;
     }
 
-    /// A group has ended. After one that failed, later heads are not found without the trailer.
+    /// A batch has ended. After one that failed, later heads are not found without the trailer.
     void onBatchEnded(PlacedBatch placed) {
         inFlight--;
         broken |= !placed.isWritten();
     }
 
-    /// Returns the extent of the groups from the first on that have been written, without one before them that has
+    /// Returns the extent of the batches from the first on that have been written, without one before them that has
     /// not.
     DurableExtent writtenExtent() {
-        while (followed < groups.size() && groups.get(followed).isWritten()) {
-            writtenExtent = writtenExtent.plus(groups.get(followed++).batchHeader());
+        while (followed < batches.size() && batches.get(followed).isWritten()) {
+            writtenExtent = writtenExtent.plus(batches.get(followed++).batchHeader());
         }
         return writtenExtent;
     }
@@ -107,23 +107,23 @@ final class OpenRegion {
 
     /// Returns whether it may hold entries that replace others.
     boolean mayReplaceEntries() {
-        return groups.stream()
+        return batches.stream()
                 .anyMatch(placed -> DurableExtent.replacing(placed.batchHeader().entries()) > 0);
     }
 
-    /// Groups, and the footer, on their way.
+    /// Batches, and the footer, on their way.
     int inFlight() {
         return inFlight;
     }
 
-    /// Returns whether a group failed.
+    /// Returns whether a batch failed.
     boolean isBroken() {
         return broken;
     }
 
     RegionTrailer toTrailer(long endedEpoch) {
         List<DiskEntry> written = new ArrayList<>(entries);
-        for (PlacedBatch placed : groups) {
+        for (PlacedBatch placed : batches) {
             if (placed.isWritten()) {
                 written.addAll(placed.batchHeader().entries());
             }
@@ -131,7 +131,7 @@ final class OpenRegion {
         return new RegionTrailer(epoch, written, endedEpoch, predecessor);
     }
 
-    /// A group with its place in a region, and whether it got there.
+    /// A batch with its place in a region, and whether it got there.
     static final class PlacedBatch {
 
         private final WriteBatchHeader batchHeader;
@@ -155,8 +155,8 @@ final class OpenRegion {
         }
     }
 
-    /// Writes the trailers of regions that are full: once all their groups have ended the table, and when a sync
-    /// has made groups and table durable the footer. So a footer that says CLOSED vouches for all of them, and
+    /// Writes the trailers of regions that are full: once all their batches have ended the table, and when a sync
+    /// has made batches and table durable the footer. So a footer that says CLOSED vouches for all of them, and
     /// where one is not found it was damaged. The footer before it, which says FREE, is not touched while the first
     /// head may still be lost. Trailers are written in the order of lives, so one vouches for that before it
     /// ([RegionTrailer.RegionPredecessor]).
@@ -185,7 +185,7 @@ final class OpenRegion {
             waiting.add(full);
         }
 
-        /// Returns whether there are groups that are found by a trailer alone, and it is not written yet.
+        /// Returns whether there are batches that are found by a trailer alone, and it is not written yet.
         boolean hasBrokenRegion() {
             return waiting.stream().anyMatch(OpenRegion::isBroken);
         }

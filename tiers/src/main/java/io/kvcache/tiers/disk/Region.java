@@ -15,7 +15,7 @@ final class Region {
         UNKNOWN,
         /// May be opened: its footer says durably that nothing in it counts.
         FREE,
-        /// Groups are added to it.
+        /// Batches are added to it.
         OPEN,
         /// Full; its trailer is not written yet.
         CLOSING,

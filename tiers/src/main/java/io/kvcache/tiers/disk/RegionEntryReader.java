@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.function.Consumer;
 
 /// Reads the entries of one region at a time: from its trailer, or, if that is not there or damaged, from the
-/// heads of its groups, from the first to the first that is not of this life.
+/// heads of its batches, from the first to the first that is not of this life.
 final class RegionEntryReader {
 
     private final LogIo io;
@@ -183,7 +183,7 @@ final class RegionEntryReader {
         return regionTable.geometry().regionPages();
     }
 
-    /// Reads the blocks of a group that only its head vouches for, and finds out which of them are whole.
+    /// Reads the blocks of a batch that only its head vouches for, and finds out which of them are whole.
     ///
     /// Without this, a block that was being written again when the power went would hide the sound one that it
     /// was a copy of. It costs one reading of the regions that were open.
@@ -205,7 +205,7 @@ final class RegionEntryReader {
         private long verifiedBytes;
         private boolean failed;
 
-        /// Place from which a group is read.
+        /// Place from which a batch is read.
         record Source(LogIo io, RegionTable regionTable, Region region, MemorySegment buffer) {}
 
         /// @param then told those that are whole, in their order

@@ -24,9 +24,9 @@ import java.util.Queue;
 /// It reads as many kept entries at a time as its memory holds. Each block is verified, so that rot is not carried
 /// on under a new address.
 ///
-/// An entry is not written again when its key was appended anew or buried in a group that was begun before the
+/// An entry is not written again when its key was appended anew or buried in a batch that was begun before the
 /// entry is with the writer. It would come behind its replacement, and would count after a crash. It comes before
-/// every group not begun by then, because the writer writes kept entries first.
+/// every batch not begun by then, because the writer writes kept entries first.
 final class RegionReclaimer {
 
     /// Divisor of a region: a larger entry cannot be kept. It could leave so much unused at the end of its new
@@ -46,7 +46,7 @@ final class RegionReclaimer {
     private final RegionEntryReader entries;
     private final BatchWriter writer;
     private final RegionEraser regionEraser;
-    private final TierListener store;
+    private final TierListener listener;
     private final NamespaceTable namespaces;
     private final MemorySegment buffer;
     private final ReclaimConfig rules;
@@ -74,7 +74,7 @@ final class RegionReclaimer {
             RegionEntryReader entries,
             BatchWriter writer,
             RegionEraser regionEraser,
-            TierListener store,
+            TierListener listener,
             NamespaceTable namespaces,
             MemorySegment buffer,
             ReclaimConfig rules) {
@@ -83,7 +83,7 @@ final class RegionReclaimer {
         this.entries = entries;
         this.writer = writer;
         this.regionEraser = regionEraser;
-        this.store = store;
+        this.listener = listener;
         this.namespaces = namespaces;
         this.buffer = buffer;
         this.rules = rules;
@@ -126,7 +126,7 @@ final class RegionReclaimer {
         int pages = Math.min(share, writer.rewritePages());
         RegionCandidates offer =
                 new RegionCandidates(entries, regionPages, new RegionCandidates.Budget(pages, largest));
-        store.onReclaim(offer);
+        listener.onReclaim(offer);
         for (DiskEntry entry : offer.kept()) {
             kept.add(entry);
             unwritten.put(EntryKey.of(entry), entry);
@@ -136,7 +136,7 @@ final class RegionReclaimer {
         phase = offer.size() == 0 ? Phase.SAVED : Phase.REWRITING;
     }
 
-    /// A group was begun with something that a kept entry, which the writer has not got yet, must not come
+    /// A batch was begun with something that a kept entry, which the writer has not got yet, must not come
     /// behind.
     void onReplaced(DiskEntry by) {
         if (by.isNamespaceTombstone()) {
@@ -196,9 +196,9 @@ final class RegionReclaimer {
         entriesLost += written ? 0 : 1;
         TierBlock block = namespaces.toTierBlock(entry);
         if (block != null && written) {
-            store.onMoved(block, from, to);
+            listener.onMoved(block, from, to);
         } else if (block != null) {
-            store.onLost(block, from);
+            listener.onLost(block, from);
         }
     }
 

@@ -22,7 +22,7 @@ import java.util.stream.Stream;
 /// ```
 ///
 /// Nothing of an earlier life is believed: a region is opened only when its footer says durably that it is
-/// free, and the footer is written over only when all groups are durable. So where a footer is torn, the
+/// free, and the footer is written over only when all batches are durable. So where a footer is torn, the
 /// first head is of the life that was ending, and nothing had been written over its blocks.
 ///
 /// A region whose life is over, as any footer says, holds nothing either.

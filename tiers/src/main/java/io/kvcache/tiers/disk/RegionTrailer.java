@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// The end of a closed region: the entries of all its groups, so that recovery reads nothing else.
+/// The end of a closed region: the entries of all its batches, so that recovery reads nothing else.
 ///
 /// ```
 /// table    entries, 64 bytes each, up to a whole page
@@ -99,8 +99,8 @@ record RegionTrailer(RegionEpoch epoch, List<DiskEntry> entries, long endedEpoch
     /// of an open region               36  int32  durable pages          40  int32  durable entries
     /// ```
     ///
-    /// An open region has no table, and its groups are found one after another. A head that was damaged would hide
-    /// all behind it, so a flush leaves here how many groups must be there ([DurableExtent]). Programs of before
+    /// An open region has no table, and its batches are found one after another. A head that was damaged would hide
+    /// all behind it, so a flush leaves here how many batches must be there ([DurableExtent]). Programs of before
     /// this footer take it for a damaged one, which means the same without that check.
     ///
     /// Footers also say which lives of the whole device are over, so that a tombstone never goes before what it
@@ -127,7 +127,7 @@ record RegionTrailer(RegionEpoch epoch, List<DiskEntry> entries, long endedEpoch
         /// Instead of a number of entries.
         static final int FREE = -1;
 
-        /// Instead of a number of entries, while groups are added.
+        /// Instead of a number of entries, while batches are added.
         static final int OPEN = -2;
 
         /// Instead of a number of entries that may replace others.
@@ -140,7 +140,7 @@ record RegionTrailer(RegionEpoch epoch, List<DiskEntry> entries, long endedEpoch
             return new RegionFooter(last, FREE, 0, 0, UNKNOWN, endedEpoch, RegionPredecessor.UNKNOWN);
         }
 
-        /// The footer of a region that groups are added to.
+        /// The footer of a region that batches are added to.
         static RegionFooter open(RegionEpoch regionEpoch, DurableExtent durableExtent, long endedEpoch) {
             return new RegionFooter(
                     regionEpoch,
@@ -214,8 +214,8 @@ record RegionTrailer(RegionEpoch epoch, List<DiskEntry> entries, long endedEpoch
 
         /// The part of a region that was durable at some time, and must be found.
         ///
-        /// @param pages from the region's start, in whole groups
-        /// @param entries of those groups
+        /// @param pages from the region's start, in whole batches
+        /// @param entries of those batches
         /// @param replacing of those, entries that may replace earlier ones by other content: tombstones, and
         ///     objects. A block's key stands for its bytes
         record DurableExtent(int pages, int entries, int replacing) {

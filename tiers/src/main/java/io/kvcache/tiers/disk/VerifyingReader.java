@@ -30,7 +30,7 @@ final class VerifyingReader {
 
     private final LogIo io;
     private final RegionTable regionTable;
-    private final TierListener store;
+    private final TierListener listener;
     private final int limit;
     private final ComputePool computePool;
     private final BlockEncoder.CodingCounters counters;
@@ -43,14 +43,14 @@ final class VerifyingReader {
     VerifyingReader(
             LogIo io,
             RegionTable regionTable,
-            TierListener store,
+            TierListener listener,
             int limit,
             ComputePool computePool,
             BlockEncoder.CodingCounters counters,
             StagingRing ring) {
         this.io = io;
         this.regionTable = regionTable;
-        this.store = store;
+        this.listener = listener;
         this.limit = limit;
         this.computePool = computePool;
         this.counters = counters;
@@ -194,7 +194,7 @@ final class VerifyingReader {
         void end(TierRead.Outcome outcome) {
             inFlight--;
             counts.merge(outcome, 1L, Long::sum);
-            store.onRead(tag, outcome);
+            listener.onRead(tag, outcome);
         }
     }
 

@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 
 /// The head of a write batch: which blocks follow it, written in one go with them.
 ///
-/// After a crash the open region has no trailer; its groups are found one after another from its start. A
+/// After a crash the open region has no trailer; its batches are found one after another from its start. A
 /// head proves only that itself is whole: a block behind it may be torn, which its own checksum shows when it
 /// is read.
 ///
@@ -31,7 +31,7 @@ record WriteBatchHeader(RegionEpoch epoch, int page, int pages, List<DiskEntry> 
 
     private static final int HEADER_BYTES = 64;
 
-    /// As many as one page holds: 63. With blocks of 64 KiB a head is a thousandth of its group.
+    /// As many as one page holds: 63. With blocks of 64 KiB a head is a thousandth of its batch.
     static final int MAX_ENTRIES = (DiskGeometry.PAGE_BYTES - HEADER_BYTES) / DiskEntry.ENTRY_BYTES;
 
     private static final long MAGIC = 0x3150_5247_4356_4b4bL; // "KKVCGRP1", little-endian
@@ -44,7 +44,7 @@ record WriteBatchHeader(RegionEpoch epoch, int page, int pages, List<DiskEntry> 
     ///
     /// @param blocks entries whose page is not looked at
     static WriteBatchHeader of(RegionEpoch regionEpoch, int page, List<DiskEntry> blocks) {
-        assert blocks.size() <= MAX_ENTRIES : blocks.size() + " entries in a group";
+        assert blocks.size() <= MAX_ENTRIES : blocks.size() + " entries in a batch";
         int at = page + HEAD_PAGES;
         List<DiskEntry> placed = new ArrayList<>(blocks.size());
         for (DiskEntry block : blocks) {

@@ -2,7 +2,7 @@
 ///
 /// [io.kvcache.tiers.movement.TierScheduler] is its face, [io.kvcache.tiers.movement.TierWorker] does the
 /// work tick by tick, [io.kvcache.tiers.movement.TierThreads] puts a thread around each. May import
-/// core and the JDK only.
+/// core, HdrHistogram and the JDK only.
 @NullMarked
 package io.kvcache.tiers.movement;
 

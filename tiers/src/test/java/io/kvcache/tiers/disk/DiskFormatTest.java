@@ -63,7 +63,7 @@ final class DiskFormatTest {
 
     @ParameterizedTest
     @ValueSource(ints = {1, 2, 62, 63})
-    void givenAGroup_whenWrittenAndRead_thenTheSame(int count) {
+    void givenABatch_whenWrittenAndRead_thenTheSame(int count) {
         WriteBatchHeader batchHeader = WriteBatchHeader.of(LIFE, 17, entries(count));
         MemorySegment head = pages(WriteBatchHeader.HEAD_PAGES);
         batchHeader.write(head);
@@ -71,7 +71,7 @@ final class DiskFormatTest {
     }
 
     @Test
-    void givenAGroup_whenLaidOut_thenBlocksFollowTheHeadWithoutGaps() {
+    void givenABatch_whenLaidOut_thenBlocksFollowTheHeadWithoutGaps() {
         WriteBatchHeader batchHeader = WriteBatchHeader.of(LIFE, 10, entries(50));
         int at = 10 + WriteBatchHeader.HEAD_PAGES;
         for (DiskEntry entry : batchHeader.entries()) {

@@ -73,8 +73,8 @@ final class LogAuditTest {
 
     /// Damages the first byte of an object that a fresh log has put at this position of region 0.
     private void damage(int object) {
-        int group = 63;
-        long page = object + object / group + 1 + object * 2L;
+        int batch = 63;
+        long page = object + object / batch + 1 + object * 2L;
         long at = GEOMETRY.regionOffset(0) + page * DiskGeometry.PAGE_BYTES;
         storage.set(JAVA_BYTE, at, (byte) ~storage.get(JAVA_BYTE, at));
     }

@@ -80,7 +80,7 @@ final class LogFailureTest {
     }
 
     @Test
-    void givenABlockThatCannotBeWritten_whenAppended_thenItsGroupIsNotAndTheNextIsInAnotherRegion() {
+    void givenABlockThatCannotBeWritten_whenAppended_thenItsBatchIsNotAndTheNextIsInAnotherRegion() {
         device.setPicker(
                 (operation, offset) -> operation == Operation.WRITE && offset == block(11) ? Fate.FAILED : Fate.DONE);
         append(2);

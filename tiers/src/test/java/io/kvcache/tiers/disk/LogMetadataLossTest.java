@@ -50,8 +50,8 @@ final class LogMetadataLossTest {
         rig.openAndSettle(device(), CONFIG);
     }
 
-    /// Appends so many blocks as a group of their own, durably; answers where the next group begins.
-    private int group(int page, int blocks) {
+    /// Appends so many blocks as a batch of their own, durably; answers where the next batch begins.
+    private int batch(int page, int blocks) {
         for (int i = 0; i < blocks; i++) {
             rig.appendAndWait(BLOCK_BYTES);
         }
@@ -89,7 +89,7 @@ final class LogMetadataLossTest {
 
     @Test
     void givenTombstonesThatWereFlushed_whenTheirHeadsAreZeroed_thenWhatTheyBuriedStaysGone() {
-        int tombstones = group(0, 20);
+        int tombstones = batch(0, 20);
         bury(1, 19);
         zero(0, tombstones, DAMAGED_PAGES);
 
@@ -182,8 +182,8 @@ final class LogMetadataLossTest {
 
     @Test
     void givenBlocksAlone_whenAHeadIsZeroed_thenTheOthersAreFoundAndTheLossIsSaid() {
-        int second = group(0, 3);
-        group(second, 2);
+        int second = batch(0, 3);
+        batch(second, 2);
         zero(0, second, 1);
         assertThat(audit().lost()).isEqualTo(2);
         reopen();
@@ -194,7 +194,7 @@ final class LogMetadataLossTest {
 
     @Test
     void givenAFlushedBlock_whenItsBytesAreDamaged_thenItIsAMissAndNoOlderCopyCounts() {
-        group(0, 1);
+        batch(0, 1);
         assertThat(rig.appendAgain(1, BLOCK_BYTES)).isTrue();
         flush();
         long address = rig.knownBlock(1).address();
@@ -209,7 +209,7 @@ final class LogMetadataLossTest {
 
     @Test
     void givenALog_whenBothSuperblocksAreZeroed_thenItIsNotFormattedUnlessAsked() {
-        group(0, 3);
+        batch(0, 3);
         rig.forgetPromises();
         storage.asSlice(0, GEOMETRY.regionOffset(0)).fill((byte) 0);
         rig.open(device(), CONFIG);

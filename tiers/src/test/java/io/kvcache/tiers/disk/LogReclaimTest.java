@@ -55,7 +55,7 @@ final class LogReclaimTest {
         assertThat(rig.outcomes.keySet()).containsOnly(TierRead.Outcome.SUCCESS);
     }
 
-    /// A crash could keep the footer and lose the table. Then a group that nothing but the table leads to would
+    /// A crash could keep the footer and lose the table. Then a batch that nothing but the table leads to would
     /// pass for one that was durable and is damaged, and older regions would be forgotten.
     @Test
     void givenAFullRegion_whenItsTableIsNotDurable_thenItsFooterIsNotWritten() {

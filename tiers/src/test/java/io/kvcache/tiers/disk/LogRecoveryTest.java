@@ -41,8 +41,8 @@ final class LogRecoveryTest {
         rig.openAndSettle(device(), CONFIG);
     }
 
-    /// Appends so many blocks as a group of their own.
-    private void group(int blocks) {
+    /// Appends so many blocks as a batch of their own.
+    private void batch(int blocks) {
         append(blocks, 10_000);
     }
 
@@ -73,10 +73,10 @@ final class LogRecoveryTest {
     }
 
     @Test
-    void givenAnOpenRegion_whenOpenedAgain_thenItsGroupsAreFoundAndItGetsItsTrailer() {
+    void givenAnOpenRegion_whenOpenedAgain_thenItsBatchesAreFoundAndItGetsItsTrailer() {
         reopen();
-        group(3);
-        group(4);
+        batch(3);
+        batch(4);
         assertThat(RegionFooter.read(footer(0), GEOMETRY.regionPages())).isNull();
         reopen();
         assertThat(rig.known).hasSize(7);
@@ -89,9 +89,9 @@ final class LogRecoveryTest {
     @Test
     void givenAnOpenRegion_whenOpenedAgain_thenNothingIsAddedToIt() {
         reopen();
-        group(3);
+        batch(3);
         reopen();
-        group(2);
+        batch(2);
         assertThat(rig.known.values().stream().map(each -> LogAddress.region(each.address())))
                 .containsExactly(0, 0, 0, 1, 1);
     }
@@ -99,9 +99,9 @@ final class LogRecoveryTest {
     @Test
     void givenATornHead_whenOpenedAgain_thenTheScanOfItsRegionEndsThere() {
         reopen();
-        group(3);
-        group(4);
-        group(5);
+        batch(3);
+        batch(4);
+        batch(5);
         flip(page(0, 1 + 3 * 3), 500);
         reopen();
         assertThat(rig.known.keySet()).containsExactly(1L, 2L, 3L);
@@ -110,7 +110,7 @@ final class LogRecoveryTest {
     @Test
     void givenATornBlockInAnOpenRegion_whenOpenedAgain_thenItIsNotTold() {
         reopen();
-        group(3);
+        batch(3);
         flip(page(0, 1 + 3), 77);
         reopen();
         assertThat(rig.known.keySet()).containsExactly(1L, 3L);
@@ -177,11 +177,11 @@ final class LogRecoveryTest {
     @Test
     void givenTwoOpenings_whenRegionsAreOpened_thenLivesOfTheSecondAreAboveAllOfTheFirst() {
         reopen();
-        group(1);
+        batch(1);
         long first = rig.log().epoch(rig.known.lastEntry().getValue().address());
         page(0, 0).fill((byte) 0);
         reopen();
-        group(1);
+        batch(1);
         assertThat(rig.log().epoch(rig.known.lastEntry().getValue().address())).isGreaterThan(first);
     }
 
@@ -209,7 +209,7 @@ final class LogRecoveryTest {
     void givenOneKeyTwice_whenOpenedAgain_thenTheLaterIsToldFirst() {
         reopen();
         for (int i = 0; i < 120; i++) {
-            group(1);
+            batch(1);
             rig.appendAgain(1, 10_000);
             rig.settle();
         }
