@@ -19,8 +19,8 @@ import io.kvcache.server.http.HintEndpoint;
 import io.kvcache.server.http.HttpConfig;
 import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpProtocol;
+import io.kvcache.server.keyspace.HashSlotOwnership;
 import io.kvcache.server.keyspace.KeyspaceRouter;
-import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.lm.LmProtocol;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.metrics.ServerMetrics.RequestCounters;
@@ -144,7 +144,7 @@ final class FrontEnds implements AutoCloseable {
         if (cluster != null && cluster.certificateExpiry() != null) {
             certificateExpiries.put("cluster.tls", () -> Objects.requireNonNull(cluster.certificateExpiry()));
         }
-        SlotOwnership ownership = store.slotOwnership();
+        HashSlotOwnership ownership = store.slotOwnership();
         forwarding = cluster == null || ownership == null ? null : openForwarding(cluster, ownership);
         if (forwarding != null && cluster != null && ownership != null) {
             cluster.runCommandsBy(forwarding.commands);
@@ -212,7 +212,7 @@ final class FrontEnds implements AutoCloseable {
                 cluster.commands());
     }
 
-    private Forwarding openForwarding(ClusterMember cluster, SlotOwnership ownership) {
+    private Forwarding openForwarding(ClusterMember cluster, HashSlotOwnership ownership) {
         int loops = Math.clamp(Runtime.getRuntime().availableProcessors(), 1, MAX_FORWARD_LOOPS);
         InProcessCommands commands = new InProcessCommands(
                 (tenant, dialect, anyKey) -> dialectServer(tenant, dialect, anyKey ? null : ownership),
@@ -228,7 +228,8 @@ final class FrontEnds implements AutoCloseable {
     ///
     /// @param ownership what refuses requests about keys of other servers; null to take all
     /// @return null when there is no such tenant
-    private @Nullable DialectServer dialectServer(String tenant, Dialect dialect, @Nullable SlotOwnership ownership) {
+    private @Nullable DialectServer dialectServer(
+            String tenant, Dialect dialect, @Nullable HashSlotOwnership ownership) {
         TenantKeyspaces tenants = store.tenants();
         if (!tenants.keyspaces().containsKey(tenant)) {
             return null;
@@ -259,7 +260,7 @@ final class FrontEnds implements AutoCloseable {
     /// @param forwarder null for commands that are not passed on
     private RespProtocol respProtocol(
             ListenerAuth auth,
-            @Nullable SlotOwnership ownership,
+            @Nullable HashSlotOwnership ownership,
             boolean passedOn,
             @Nullable RequestForwarder forwarder) {
         Map<String, RespContext> contexts = new HashMap<>();

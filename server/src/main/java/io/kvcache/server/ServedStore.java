@@ -10,7 +10,7 @@ import io.kvcache.core.tier.TierSource;
 import io.kvcache.server.cluster.ClusterMember;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.event.EventFeed;
-import io.kvcache.server.keyspace.SlotOwnership;
+import io.kvcache.server.keyspace.HashSlotOwnership;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.miss.MissCauses;
 import io.kvcache.server.miss.MissCauses.RemovalFollower;
@@ -55,7 +55,7 @@ final class ServedStore implements AutoCloseable {
     private final List<EngineListener> engines;
     private final TrustDomainStores domains;
     private final @Nullable TraceCapture trace;
-    private final @Nullable SlotOwnership slotOwnership;
+    private final @Nullable HashSlotOwnership slotOwnership;
     private final TenantKeyspaces tenants;
     private final LruHitRatioEstimator curve;
     private final EventFeed events;
@@ -89,7 +89,7 @@ final class ServedStore implements AutoCloseable {
         }
         slotOwnership = cluster == null
                 ? null
-                : new SlotOwnership(cluster.node(), cluster.views(), clock, InstantSource.system());
+                : new HashSlotOwnership(cluster.node(), cluster.views(), clock, InstantSource.system());
         tenants = TenantKeyspaces.open(cache, clock, config, slotOwnership);
         events = new EventFeed(
                 cache,
@@ -170,7 +170,7 @@ final class ServedStore implements AutoCloseable {
 
     /// Which server of the cluster owns which values; null for a server in none.
     @Nullable
-    SlotOwnership slotOwnership() {
+    HashSlotOwnership slotOwnership() {
         return slotOwnership;
     }
 

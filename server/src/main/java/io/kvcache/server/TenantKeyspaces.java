@@ -12,13 +12,13 @@ import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TenantConfig.KeyOwnershipConfig;
 import io.kvcache.server.config.TenantConfig.ValueKind;
+import io.kvcache.server.keyspace.HashSlotOwnership;
 import io.kvcache.server.keyspace.KeyOwnershipRules;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceOptions;
 import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
 import io.kvcache.server.keyspace.KeyspaceOptions.RecomputeEstimator;
 import io.kvcache.server.keyspace.KeyspaceRouter;
-import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.miss.MissCauses;
 import io.kvcache.server.miss.MissLog;
@@ -56,7 +56,7 @@ final class TenantKeyspaces {
     /// @param slotOwnership null for a server in no cluster
     /// @throws IOException when a file of salts cannot be used
     static TenantKeyspaces open(
-            TieredKvCache cache, Clock clock, ServerConfig config, @Nullable SlotOwnership slotOwnership)
+            TieredKvCache cache, Clock clock, ServerConfig config, @Nullable HashSlotOwnership slotOwnership)
             throws IOException {
         KeyOwnershipLoader labels = KeyOwnershipLoader.open(config.access().tenants());
         long existsPinBytes =

@@ -6,7 +6,7 @@ import io.kvcache.bench.disk.TierOpenTiming;
 import io.kvcache.bench.figure.Figure;
 import io.kvcache.bench.figure.Suite;
 import io.kvcache.bench.server.ServerSuite;
-import io.kvcache.bench.suite.CodecSuite;
+import io.kvcache.bench.suite.BlockCodecSuite;
 import io.kvcache.bench.suite.CoreSuite;
 import io.kvcache.bench.suite.PolicySuite;
 import io.kvcache.bench.transport.TransportSuite;
@@ -37,7 +37,7 @@ final class BenchCommand implements Callable<Integer> {
 
     private static final List<Suite> SUITES = List.of(
             CoreSuite.suite(),
-            CodecSuite.suite(),
+            BlockCodecSuite.suite(),
             DiskSuite.suite(),
             LayerSuite.suite(),
             TierOpenTiming.suite(),

@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.figure.Budgets;
 import io.kvcache.bench.figure.Figure;
+import io.kvcache.bench.figure.FigureBudgets;
 import io.kvcache.bench.figure.Suite;
 import io.kvcache.planner.cli.CommandIo;
 import io.kvcache.planner.report.MachineInfo;
@@ -82,12 +82,12 @@ public final class FigureOptions {
         if (recorded) {
             io().printError("recorded in " + record(suite, title, figures));
         }
-        return strict && !figures.stream().allMatch(figure -> Budgets.isMet(suite, figure)) ? 1 : 0;
+        return strict && !figures.stream().allMatch(figure -> FigureBudgets.isMet(suite, figure)) ? 1 : 0;
     }
 
     /// Prints the figures that a suite has, with budgets.
     public void printBudgets(String suite, String title) {
-        io().print(suite + ": " + title + "\n" + Budgets.list(suite));
+        io().print(suite + ": " + title + "\n" + FigureBudgets.list(suite));
     }
 
     private static String table(String suite, List<Figure> figures) {
@@ -102,7 +102,7 @@ public final class FigureOptions {
                     figure.against(),
                     figure.hasReference() ? number(figure.reference()) : "",
                     figure.hasReference() ? number(figure.ratio()) : "",
-                    Budgets.describe(suite, figure.name()),
+                    FigureBudgets.describe(suite, figure.name()),
                     verdict(suite, figure)));
         }
         return text.append(legend(figures)).toString();
@@ -119,8 +119,8 @@ public final class FigureOptions {
             line.put("against", figure.against());
             line.put("againstValue", figure.reference());
             line.put("ratio", figure.ratio());
-            line.put("budget", Budgets.describe(suite, figure.name()));
-            line.put("ok", Budgets.isMet(suite, figure));
+            line.put("budget", FigureBudgets.describe(suite, figure.name()));
+            line.put("ok", FigureBudgets.isMet(suite, figure));
             line.put("runs", figure.rounds());
             text.append(JSON.writeValueAsString(line)).append('\n');
         }
@@ -139,7 +139,7 @@ public final class FigureOptions {
                     figure.against(),
                     figure.hasReference() ? number(figure.reference()) : "",
                     figure.hasReference() ? number(figure.ratio()) : "",
-                    Budgets.describe(suite, figure.name()),
+                    FigureBudgets.describe(suite, figure.name()),
                     verdict(suite, figure)));
         }
         return text.append('\n').append(legend(figures)).toString();
@@ -178,7 +178,7 @@ public final class FigureOptions {
     }
 
     private static String verdict(String suite, Figure figure) {
-        return Budgets.isMet(suite, figure) ? "ok" : "MISSED";
+        return FigureBudgets.isMet(suite, figure) ? "ok" : "MISSED";
     }
 
     /// Three digits or so.

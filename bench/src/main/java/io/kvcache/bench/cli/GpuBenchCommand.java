@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.figure.Budgets;
 import io.kvcache.bench.figure.Figure;
+import io.kvcache.bench.figure.FigureBudgets;
 import io.kvcache.bench.gpu.BenchDevice;
 import io.kvcache.bench.gpu.GpuBandwidth;
 import io.kvcache.bench.gpu.GpuBandwidth.BandwidthResult;
@@ -121,7 +121,7 @@ final class GpuBenchCommand implements Callable<Integer> {
     }
 
     private static boolean isMet(Figure figure) {
-        return Budgets.isMet(SUITE, figure);
+        return FigureBudgets.isMet(SUITE, figure);
     }
 
     private static boolean isSlow(BenchDevice device) {
@@ -170,7 +170,7 @@ final class GpuBenchCommand implements Callable<Integer> {
                 figure.value(),
                 figure.reference(),
                 figure.ratio(),
-                Budgets.describe(SUITE, figure.name()),
+                FigureBudgets.describe(SUITE, figure.name()),
                 gpu && !met ? "  missed" : "",
                 cell.registered() ? "" : NOT_REGISTERED));
         printJson(new ResultRow()
@@ -184,7 +184,7 @@ final class GpuBenchCommand implements Callable<Integer> {
                 .put("gigabytes", figure.value())
                 .put("bareGigabytes", figure.reference())
                 .put("ratio", figure.ratio())
-                .put("least", Budgets.limit(SUITE, figure.name()))
+                .put("least", FigureBudgets.limit(SUITE, figure.name()))
                 .put("ok", met));
     }
 

@@ -98,7 +98,7 @@ public final class CodedDiskRounds {
                     .hostBytes(scale.hostBytes)
                     .checkSegments(false)
                     .admission(AdmissionKind.ALWAYS)
-                    .tier(new ThrottledDisk(storage, coders, coded, DISK_BYTES_PER_SECOND))
+                    .tier(new ThrottledTier(storage, coders, coded, DISK_BYTES_PER_SECOND))
                     .flushOnClose(Duration.ZERO)
                     .build();
             cache.register(SPACE);

@@ -124,7 +124,7 @@ public final class LayerSuite {
                 .checkSegments(false)
                 .policy(PolicyKind.LRU)
                 .admission(AdmissionKind.ALWAYS)
-                .tier(new ThrottledDisk(storage, coders, scale.coded, scale.bytesPerSecond))
+                .tier(new ThrottledTier(storage, coders, scale.coded, scale.bytesPerSecond))
                 .flushOnClose(Duration.ZERO)
                 .build();
         cache.register(SPACE);

@@ -7,7 +7,7 @@ import java.util.function.ToDoubleFunction;
 /// A figure of a benchmark: the median over the rounds of a run, beside a reference that was measured in the same
 /// rounds.
 ///
-/// @param name as [Budgets] and `--filter` know it
+/// @param name as [FigureBudgets] and `--filter` know it
 /// @param unit of the value and of the reference
 /// @param against what the reference is of; `-` where there is none
 /// @param ratio median of the rounds' own ratios of value to reference; 0 without a reference

@@ -7,7 +7,7 @@ import java.util.Locale;
 import java.util.Set;
 import java.util.function.Consumer;
 
-/// Figures that are measured by one command, `kvcache bench NAME`. [Budgets] judges them.
+/// Figures that are measured by one command, `kvcache bench NAME`. [FigureBudgets] judges them.
 ///
 /// @param name as on the command line
 /// @param figures names of its figures, which `--filter` looks at; empty where it measures by parts

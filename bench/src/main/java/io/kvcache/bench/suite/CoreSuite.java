@@ -3,9 +3,9 @@ package io.kvcache.bench.suite;
 import io.kvcache.bench.figure.Figure;
 import io.kvcache.bench.figure.Suite;
 import io.kvcache.bench.jmh.BlockCopyBenchmark;
+import io.kvcache.bench.jmh.CacheLineBenchmark;
 import io.kvcache.bench.jmh.EvictBenchmark;
 import io.kvcache.bench.jmh.HashBenchmark;
-import io.kvcache.bench.jmh.LineReadBenchmark;
 import io.kvcache.bench.jmh.MatchBenchmark;
 import io.kvcache.bench.jmh.ResidentStore;
 import io.kvcache.bench.suite.JmhProcess.JmhRun;
@@ -21,8 +21,8 @@ import java.util.Map;
 public final class CoreSuite {
 
     private static final JmhRun MATCH = JmhRun.of("MatchBenchmark.whole");
-    private static final JmhRun LINE_READ = JmhRun.of("LineReadBenchmark.read");
-    private static final Reading LINE = Reading.nanosPer("random line read", LineReadBenchmark.BATCH, LINE_READ);
+    private static final JmhRun LINE_READ = JmhRun.of("CacheLineBenchmark.read");
+    private static final Reading LINE = Reading.nanosPer("random line read", CacheLineBenchmark.BATCH, LINE_READ);
     private static final Reading FULL_MATCH = match("whole");
     private static final Reading SHA = hash("SHA-256 of the tokens", "sha256");
 
@@ -38,7 +38,7 @@ public final class CoreSuite {
                     "match-allocation",
                     "B/block",
                     Reading.allocationPer("match", (long) MatchBenchmark.BATCH * MatchBenchmark.BLOCKS, MATCH),
-                    Reading.allocationPer("line read", LineReadBenchmark.BATCH, LINE_READ)),
+                    Reading.allocationPer("line read", CacheLineBenchmark.BATCH, LINE_READ)),
             new JmhFigure(
                     "match-two-threads",
                     "matches/us",

@@ -33,7 +33,7 @@ final class FigureTest {
     }
 
     private static boolean isMet(String suite, String name, double value, double ratio) {
-        return Budgets.isMet(suite, new Figure(name, "", value, "-", 1, ratio, 1));
+        return FigureBudgets.isMet(suite, new Figure(name, "", value, "-", 1, ratio, 1));
     }
 
     @ParameterizedTest
@@ -74,10 +74,10 @@ final class FigureTest {
 
     @Test
     void givenTheTable_whenShown_thenABoundOfTheValueStandsAlone() {
-        assertThat(Budgets.describe("core", "match-whole")).isEqualTo("<= 5000");
-        assertThat(Budgets.describe("core", "put")).isEqualTo("ratio >= 0.76");
-        assertThat(Budgets.describe("core", "unknown")).isEqualTo("-");
-        assertThat(Budgets.limit("gpu", "onboard")).isEqualTo(0.95);
-        assertThat(Budgets.limit("gpu", "crc32c")).isZero();
+        assertThat(FigureBudgets.describe("core", "match-whole")).isEqualTo("<= 5000");
+        assertThat(FigureBudgets.describe("core", "put")).isEqualTo("ratio >= 0.76");
+        assertThat(FigureBudgets.describe("core", "unknown")).isEqualTo("-");
+        assertThat(FigureBudgets.limit("gpu", "onboard")).isEqualTo(0.95);
+        assertThat(FigureBudgets.limit("gpu", "crc32c")).isZero();
     }
 }

@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIOException;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import io.kvcache.bench.figure.Budgets;
 import io.kvcache.bench.figure.Figure;
+import io.kvcache.bench.figure.FigureBudgets;
 import io.kvcache.bench.figure.Suite;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -53,7 +53,8 @@ class RedisBenchmarkTest {
                         "newcomer-mean",
                         "newcomer-cpu");
         assertThat(figures)
-                .filteredOn(figure -> Budgets.describe("server", figure.name()).equals("-"))
+                .filteredOn(figure ->
+                        FigureBudgets.describe("server", figure.name()).equals("-"))
                 .extracting(Figure::name)
                 .hasSize(6)
                 .allMatch(name -> name.contains("-32m-"));

@@ -31,8 +31,8 @@ import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TrustDomainConfig;
 import io.kvcache.server.forward.OwnerConnections;
 import io.kvcache.server.forward.RequestForwarder;
+import io.kvcache.server.keyspace.HashSlotOwnership;
 import io.kvcache.server.keyspace.KeyspaceRouter;
-import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.cluster.BlockGroup;
 import io.kvcache.transport.cluster.ClusterNode;
@@ -190,7 +190,8 @@ public final class ClusterMember implements AutoCloseable {
     ///
     /// @param values of each tenant
     /// @param forwarder that no client's requests use, closed by its owner before this
-    public void openHandover(Map<String, KeyspaceRouter> values, SlotOwnership ownership, RequestForwarder forwarder) {
+    public void openHandover(
+            Map<String, KeyspaceRouter> values, HashSlotOwnership ownership, RequestForwarder forwarder) {
         ValueHandover ofValues = new ValueHandover(values, forwarder);
         valueHandover = ofValues;
         slotMoves = new SlotMoves(ownership, keeper, ofValues, config.handover());

@@ -9,14 +9,14 @@ import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.forward.RequestForwarder.Kind;
 import io.kvcache.server.forward.RequestForwarder.Reply;
 import io.kvcache.server.forward.RequestForwarder.Request;
+import io.kvcache.server.keyspace.HashSlotOwnership;
+import io.kvcache.server.keyspace.HashSlotOwnership.SlotMap;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Keyspace.KeyInfo;
 import io.kvcache.server.keyspace.Keyspace.KeyPage;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
-import io.kvcache.server.keyspace.SlotOwnership;
-import io.kvcache.server.keyspace.SlotOwnership.SlotMap;
 import io.kvcache.server.lm.LmProtocol;
 import io.kvcache.transport.cluster.ClusterNode;
 import io.kvcache.transport.cluster.ClusterView;
@@ -51,7 +51,7 @@ import org.jspecify.annotations.Nullable;
 /// whether it has a key, so what it has costs no transfer. Then it gets the value by the commands of a client: SET
 /// for most, and PUT of `lm://` for values with tensor metadata. This server keeps its copy until it is evicted.
 ///
-/// Values that may change stay, as the owner may have a later one; see [io.kvcache.server.keyspace.SlotOwnership].
+/// Values that may change stay, as the owner may have a later one; see [io.kvcache.server.keyspace.HashSlotOwnership].
 /// So do those on disk alone.
 ///
 /// An owner that does not take a value, as its memory is full or as it does not answer, is given no more values of
@@ -355,7 +355,7 @@ final class ValueHandover {
         private static final Duration END = Duration.ofSeconds(10);
 
         private final String node;
-        private final SlotOwnership ownership;
+        private final HashSlotOwnership ownership;
         private final ValueHandover values;
         private final long limitNanos;
         private final Runnable endListening;
@@ -378,7 +378,7 @@ final class ValueHandover {
 
         /// @param ownership that listens to the views already
         /// @param limit how long it gives values after a change of the view
-        SlotMoves(SlotOwnership ownership, ViewSource views, ValueHandover values, Duration limit) {
+        SlotMoves(HashSlotOwnership ownership, ViewSource views, ValueHandover values, Duration limit) {
             node = ownership.node();
             this.ownership = ownership;
             this.values = values;

@@ -1,8 +1,8 @@
 package io.kvcache.server.forward;
 
 import io.kvcache.server.forward.InProcessCommands.Dialect;
-import io.kvcache.server.keyspace.SlotOwnership;
-import io.kvcache.server.keyspace.SlotOwnership.SlotMap;
+import io.kvcache.server.keyspace.HashSlotOwnership;
+import io.kvcache.server.keyspace.HashSlotOwnership.SlotMap;
 import io.kvcache.transport.client.CommandReply;
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.endpoint.CommandRunner.Command;
@@ -50,7 +50,7 @@ public final class RequestForwarder implements AutoCloseable {
 
     private static final List<String> NOT_OWNER = List.of("-MOVED ", "-CLUSTERDOWN ", "-TRYAGAIN ", "HTTP/1.1 421 ");
 
-    private final SlotOwnership ownership;
+    private final HashSlotOwnership ownership;
     private final OwnerConnections connections;
     private final InProcessCommands own;
     private final ExecutorService executor = Executors.newVirtualThreadPerTaskExecutor();
@@ -142,7 +142,7 @@ public final class RequestForwarder implements AutoCloseable {
     }
 
     /// @param own runs what this server owns after all, or what no other server answers
-    public RequestForwarder(SlotOwnership ownership, OwnerConnections connections, InProcessCommands own) {
+    public RequestForwarder(HashSlotOwnership ownership, OwnerConnections connections, InProcessCommands own) {
         this.ownership = ownership;
         this.connections = connections;
         this.own = own;

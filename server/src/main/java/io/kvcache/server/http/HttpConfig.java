@@ -2,9 +2,9 @@ package io.kvcache.server.http;
 
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.forward.RequestForwarder;
+import io.kvcache.server.keyspace.HashSlotOwnership;
 import io.kvcache.server.keyspace.KeyOwnershipRules;
 import io.kvcache.server.keyspace.KeyspaceRouter;
-import io.kvcache.server.keyspace.SlotOwnership;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -29,7 +29,7 @@ public record HttpConfig(
         List<HttpEndpoint> endpoints,
         Set<String> hosts,
         @Nullable RequestForwarder forwarder,
-        @Nullable SlotOwnership owned) {
+        @Nullable HashSlotOwnership owned) {
 
     /// Any name.
     public static final String ANY_HOST = "*";
@@ -45,7 +45,7 @@ public record HttpConfig(
     ///
     /// @param owned as above
     public static HttpConfig ofPassedOn(
-            ListenerAuth listenerAuth, String tenant, KeyspaceRouter router, @Nullable SlotOwnership owned) {
+            ListenerAuth listenerAuth, String tenant, KeyspaceRouter router, @Nullable HashSlotOwnership owned) {
         return new HttpConfig(
                 listenerAuth,
                 Map.of(tenant, router),

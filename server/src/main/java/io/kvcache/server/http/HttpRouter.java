@@ -7,6 +7,7 @@ import io.kvcache.server.http.HttpConfig.TextEndpoint;
 import io.kvcache.server.http.HttpProtocol.MalformedRequestException;
 import io.kvcache.server.http.HttpResponder.PinnedBytes;
 import io.kvcache.server.http.HttpResponder.RangeHeader;
+import io.kvcache.server.keyspace.HashSlotOwnership;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Keyspace.ReadResult;
 import io.kvcache.server.keyspace.KeyspaceRouter;
@@ -14,7 +15,6 @@ import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PendingPut.Condition;
 import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
-import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.net.SlotIo;
 import io.kvcache.server.quota.PartRead;
 import io.netty.buffer.ByteBuf;
@@ -233,7 +233,7 @@ final class HttpRouter {
         } catch (IllegalArgumentException malformed) {
             return problemHandler(HttpResponseStatus.BAD_REQUEST, String.valueOf(malformed.getMessage()));
         }
-        SlotOwnership owned = site.owned();
+        HashSlotOwnership owned = site.owned();
         if (owned != null && !owned.map().isOwn(keyspaceRouter.slotOf(key))) {
             return problemHandler(HttpResponseStatus.MISDIRECTED_REQUEST, "another server of the cluster owns the key");
         }

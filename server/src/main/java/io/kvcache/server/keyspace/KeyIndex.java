@@ -348,7 +348,7 @@ final class KeyIndex {
             return bytes;
         }
 
-        /// The number at which the value was written, 0 for unknown; see [SlotOwnership].
+        /// The number at which the value was written, 0 for unknown; see [HashSlotOwnership].
         long writeNumber() {
             return writeNumber;
         }

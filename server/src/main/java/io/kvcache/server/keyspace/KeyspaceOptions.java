@@ -25,7 +25,7 @@ public record KeyspaceOptions(
         KeyspaceLimits keyspaceLimits,
         boolean prefetch,
         @Nullable RecomputeEstimator recompute,
-        @Nullable SlotOwnership slotOwnership) {
+        @Nullable HashSlotOwnership slotOwnership) {
 
     /// Part of host memory, and of a quota, that pins may hold.
     private static final int PIN_FRACTION = 2;

@@ -80,7 +80,7 @@ public final class PinnedValue implements AutoCloseable {
         return expiresAtMillis;
     }
 
-    /// The number at which it was written, 0 for unknown; see [SlotOwnership].
+    /// The number at which it was written, 0 for unknown; see [HashSlotOwnership].
     long writeNumber() {
         return ValueTrailer.writeNumber(view);
     }

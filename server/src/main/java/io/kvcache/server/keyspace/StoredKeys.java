@@ -46,7 +46,7 @@ final class StoredKeys {
     private final KeyspaceCounters counters = new KeyspaceCounters();
     private final KeyIndex index = new KeyIndex(counters.expiringKeys);
     private final QuotaEnforcer quota;
-    private final @Nullable SlotOwnership slotOwnership;
+    private final @Nullable HashSlotOwnership slotOwnership;
 
     /// How many writers are at each key at this moment.
     private final ConcurrentHashMap<ObjectKey, Integer> writers = new ConcurrentHashMap<>();
@@ -135,7 +135,7 @@ final class StoredKeys {
 
     /// The number for a value that is written now; 0 outside of a cluster.
     long writeNumber() {
-        SlotOwnership ownership = slotOwnership;
+        HashSlotOwnership ownership = slotOwnership;
         return ownership == null ? 0 : ownership.writeNumber();
     }
 
@@ -147,7 +147,7 @@ final class StoredKeys {
     /// Returns whether no other server can have a later value of a key that is stored here. Keys of content always
     /// have the same value. A value without an entry was not written by this process.
     boolean isAdmitted(ObjectKey key, @Nullable KeyEntry entry) {
-        SlotOwnership ownership = slotOwnership;
+        HashSlotOwnership ownership = slotOwnership;
         return ownership == null
                 || (entry != null && ownership.admits(key.bytes(), entry.writeNumber()))
                 || ChunkKey.of(key.bytes()) != null;

@@ -44,7 +44,7 @@ final class ValueTrailer {
     ///
     /// @param expiresAtMillis when the value expires, in milliseconds since the epoch; 0 for never
     /// @param note what the client says of the value
-    /// @param number of the write, as [SlotOwnership] counts them; 0 outside of a cluster, and in older files
+    /// @param number of the write, as [HashSlotOwnership] counts them; 0 outside of a cluster, and in older files
     static byte[] bytes(long expiresAtMillis, TensorMetadata note, long number) {
         return write(new byte[BYTES], 0, expiresAtMillis, note, number);
     }

@@ -157,12 +157,12 @@ public final class Listener implements AutoCloseable {
                 ListenerSpec listenerSpec,
                 Map<ProtocolKind, Protocol> protocols,
                 ConnectionRegistry connectionRegistry,
-                boolean landing) {
+                boolean zeroCopy) {
             this.listenerSpec = listenerSpec;
             this.protocols = protocols;
             this.connectionRegistry = connectionRegistry;
             listenerSlots = connectionRegistry.addListener(listenerSpec.requiresAuth());
-            this.zeroCopy = landing;
+            this.zeroCopy = zeroCopy;
         }
 
         @Override

@@ -15,7 +15,7 @@ import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.cluster.DropListener;
 import io.kvcache.transport.cluster.ViewSource;
 import io.kvcache.transport.endpoint.CommandRunner;
-import io.kvcache.transport.endpoint.EndpointAuthPolicy;
+import io.kvcache.transport.endpoint.EndpointAuthentication;
 import io.kvcache.transport.endpoint.EndpointListener;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointOptions.NamespaceFilter;
@@ -349,7 +349,7 @@ public final class RemoteEndpoint implements AutoCloseable {
 
         private final TransportConfig config;
         private final List<TenantConfig> tenants;
-        private volatile EndpointAuthPolicy current;
+        private volatile EndpointAuthentication current;
 
         private SharedSecrets(TransportConfig config, List<TenantConfig> tenants) throws IOException {
             this.config = config;
@@ -364,8 +364,8 @@ public final class RemoteEndpoint implements AutoCloseable {
         }
 
         /// Returns the policy that accepts clients, now and after a reload.
-        EndpointAuthPolicy endpointAuth() {
-            return new EndpointAuthPolicy.Reloadable(() -> current);
+        EndpointAuthentication endpointAuth() {
+            return new EndpointAuthentication.Reloadable(() -> current);
         }
 
         /// Reads all files again.
@@ -384,7 +384,8 @@ public final class RemoteEndpoint implements AutoCloseable {
         }
 
         /// With tenants, a client is the one whose secret it shows, and the default one without a secret.
-        private static EndpointAuthPolicy load(TransportConfig config, List<TenantConfig> tenants) throws IOException {
+        private static EndpointAuthentication load(TransportConfig config, List<TenantConfig> tenants)
+                throws IOException {
             Map<String, List<String>> each = new HashMap<>();
             for (TenantConfig tenant : tenants) {
                 if (tenant.secretFile() != null) {
@@ -392,14 +393,14 @@ public final class RemoteEndpoint implements AutoCloseable {
                 }
             }
             if (!each.isEmpty()) {
-                return EndpointAuthPolicy.tenantSecrets(each);
+                return EndpointAuthentication.tenantSecrets(each);
             }
-            EndpointAuthPolicy all = config.secretFile() == null
-                    ? EndpointAuthPolicy.unauthenticated()
-                    : EndpointAuthPolicy.secrets(lines("transport.secret_file", config.secretFile()));
+            EndpointAuthentication all = config.secretFile() == null
+                    ? EndpointAuthentication.unauthenticated()
+                    : EndpointAuthentication.secrets(lines("transport.secret_file", config.secretFile()));
             return tenants.equals(List.of(TenantConfig.defaultTenant()))
                     ? all
-                    : new EndpointAuthPolicy.SingleTenant(TenantConfig.DEFAULT, all);
+                    : new EndpointAuthentication.SingleTenant(TenantConfig.DEFAULT, all);
         }
 
         private static List<String> lines(String setting, String file) throws IOException {
@@ -412,7 +413,7 @@ public final class RemoteEndpoint implements AutoCloseable {
                 }
             }
             try {
-                EndpointAuthPolicy.secrets(lines);
+                EndpointAuthentication.secrets(lines);
             } catch (IllegalArgumentException shorter) {
                 throw new IOException(setting + " " + file + ": " + shorter.getMessage(), shorter);
             }

@@ -1,9 +1,9 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.core.hash.Sha256;
-import io.kvcache.server.keyspace.SlotOwnership;
-import io.kvcache.server.keyspace.SlotOwnership.SlotMap;
-import io.kvcache.server.resp.SlotRedirector.ValueEndpoint;
+import io.kvcache.server.keyspace.HashSlotOwnership;
+import io.kvcache.server.keyspace.HashSlotOwnership.SlotMap;
+import io.kvcache.server.resp.HashSlotRedirector.ValueEndpoint;
 import io.kvcache.transport.cluster.ClusterView;
 import io.kvcache.transport.cluster.HashSlots;
 import io.kvcache.transport.cluster.NodeInfo;
@@ -47,9 +47,9 @@ final class ClusterCommands {
             "SET-CONFIG-EPOCH",
             "SETSLOT");
 
-    private final SlotOwnership ownership;
+    private final HashSlotOwnership ownership;
 
-    ClusterCommands(SlotOwnership ownership) {
+    ClusterCommands(HashSlotOwnership ownership) {
         this.ownership = ownership;
     }
 

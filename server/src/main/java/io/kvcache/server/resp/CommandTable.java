@@ -1,11 +1,11 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.forward.RequestForwarder;
+import io.kvcache.server.keyspace.HashSlotOwnership;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Keyspace.ReadResult;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.PinnedValue;
-import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.resp.InfoCommands.SaveCommand;
 import io.kvcache.server.resp.KeyCommands.ScanCommands;
 import io.kvcache.server.resp.ReadCommands.GetAndModifyCommands;
@@ -48,16 +48,16 @@ final class CommandTable {
     private final String tenant;
     private final RespStats stats;
     private final Map<String, CommandSpec> commands;
-    private final @Nullable SlotRedirector slotRedirector;
-    private final @Nullable SlotForwarding forwarding;
+    private final @Nullable HashSlotRedirector slotRedirector;
+    private final @Nullable HashSlotForwarding forwarding;
 
     /// @param commands by name in capitals
     /// @param slotRedirector for clients that find the owners of keys; null for others
     /// @param forwarding for clients of a cluster that know one server; null for others
     CommandTable(
             @Nullable KeyspaceRouter keyspaceRouter,
-            @Nullable SlotRedirector slotRedirector,
-            @Nullable SlotForwarding forwarding,
+            @Nullable HashSlotRedirector slotRedirector,
+            @Nullable HashSlotForwarding forwarding,
             String tenant,
             RespStats stats,
             Map<String, CommandSpec> commands) {
@@ -79,7 +79,7 @@ final class CommandTable {
     static CommandTable of(RespContext context, RespAuthenticator respAuthenticator, RespStats stats) {
         Map<String, CommandSpec> commands = new TreeMap<>();
         KeyspaceRouter keyspaceRouter = context.keyspaceRouter();
-        SlotOwnership ownership = context.slotOwnership();
+        HashSlotOwnership ownership = context.slotOwnership();
         ReadCommands reads = new ReadCommands(keyspaceRouter);
         Stream.of(
                         new ConnectionCommands(context.serverInfo().version(), context.mode(), respAuthenticator)
@@ -105,14 +105,14 @@ final class CommandTable {
                         ownership == null ? List.<CommandSpec>of() : new ClusterCommands(ownership).commands())
                 .flatMap(List::stream)
                 .forEach(spec -> commands.put(spec.name(), spec));
-        SlotRedirector redirector = ownership == null
+        HashSlotRedirector redirector = ownership == null
                 ? null
                 : context.passedOn()
-                        ? new SlotRedirector(ownership, keyspaceRouter::slotOf, false)
-                        : new SlotRedirector(ownership, HashSlots::of, true);
+                        ? new HashSlotRedirector(ownership, keyspaceRouter::slotOf, false)
+                        : new HashSlotRedirector(ownership, HashSlots::of, true);
         RequestForwarder forwarder = context.forwarder();
-        SlotForwarding forwarding =
-                forwarder == null ? null : new SlotForwarding(forwarder, keyspaceRouter, context.tenant(), stats);
+        HashSlotForwarding forwarding =
+                forwarder == null ? null : new HashSlotForwarding(forwarder, keyspaceRouter, context.tenant(), stats);
         return new CommandTable(keyspaceRouter, redirector, forwarding, context.tenant(), stats, Map.copyOf(commands));
     }
 
@@ -144,7 +144,7 @@ final class CommandTable {
                     + keyspace.keyspaceLimits().valueBytes());
         }
         if (forwarding != null && forwarding.isPassedOn(spec, key)) {
-            return SlotForwarding.upload(keyspace, bytes);
+            return HashSlotForwarding.upload(keyspace, bytes);
         }
         if (slotRedirector != null && slotRedirector.isOfWholeKeys()) {
             keyspace.noteWholeKey(key);
@@ -240,7 +240,7 @@ final class CommandTable {
     void run(RespSession session, RespRequest request, RespEncoder respEncoder) {
         try {
             CommandSpec spec = validate(request);
-            int slot = slotRedirector == null ? SlotRedirector.NO_KEY : slotRedirector.slotOf(spec, request);
+            int slot = slotRedirector == null ? HashSlotRedirector.NO_KEY : slotRedirector.slotOf(spec, request);
             if (slotRedirector != null && slotRedirector.redirectionOf(slot) != null) {
                 slotRedirector.redirect(session, slot, error -> reject(error, respEncoder));
             } else if (forwarding != null && forwarding.run(session, spec, request, respEncoder)) {

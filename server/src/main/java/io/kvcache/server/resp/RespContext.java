@@ -5,8 +5,8 @@ import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.spi.Clock;
 import io.kvcache.server.forward.RequestForwarder;
+import io.kvcache.server.keyspace.HashSlotOwnership;
 import io.kvcache.server.keyspace.KeyspaceRouter;
-import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.net.ConnectionRegistry;
 import java.util.List;
 import java.util.function.BooleanSupplier;
@@ -33,7 +33,7 @@ public record RespContext(
         ConnectionRegistry connectionRegistry,
         Clock clock,
         ServerInfo serverInfo,
-        @Nullable SlotOwnership slotOwnership,
+        @Nullable HashSlotOwnership slotOwnership,
         boolean passedOn,
         @Nullable RequestForwarder forwarder) {
 

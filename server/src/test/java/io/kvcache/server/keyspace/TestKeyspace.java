@@ -20,7 +20,7 @@ public final class TestKeyspace implements AutoCloseable {
     private final ManualClock time;
     private final TieredKvCache cache;
     private final Keyspace keyspace;
-    private final @Nullable SlotOwnership slotOwnership;
+    private final @Nullable HashSlotOwnership slotOwnership;
 
     public TestKeyspace(long hostBytes) {
         this(hostBytes, KeyspaceOptions.defaults(hostBytes));
@@ -56,7 +56,7 @@ public final class TestKeyspace implements AutoCloseable {
     /// @param node its name
     public static TestKeyspace inCluster(String node, SettableViews views) {
         ManualClock time = new ManualClock();
-        SlotOwnership ownership = new SlotOwnership(node, views, time, time);
+        HashSlotOwnership ownership = new HashSlotOwnership(node, views, time, time);
         KeyspaceOptions usual = KeyspaceOptions.defaults(64L << 20);
         KeyspaceOptions fenced = new KeyspaceOptions(
                 usual.existsPin(),
@@ -83,7 +83,7 @@ public final class TestKeyspace implements AutoCloseable {
     }
 
     /// The owners of slots, or null outside of a cluster.
-    public @Nullable SlotOwnership slotOwnership() {
+    public @Nullable HashSlotOwnership slotOwnership() {
         return slotOwnership;
     }
 

@@ -4,7 +4,7 @@ import io.kvcache.core.codec.StoredLayout;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.memory.Pages;
-import io.kvcache.transport.client.RpcClient.RpcException;
+import io.kvcache.transport.client.RemoteContext.RpcException;
 import io.kvcache.transport.net.FabricReader;
 import io.kvcache.transport.net.PayloadSink;
 import io.kvcache.transport.shm.SharedStore;
@@ -38,7 +38,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
 
     private static final int NO_PLACES = 0;
 
-    private final RpcClient client;
+    private final RemoteContext client;
     private final RemoteSession session;
     private final @Nullable SharedStore store;
     private final @Nullable FabricReader fabric;
@@ -84,7 +84,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
     }
 
     private BlockReceiver(
-            RpcClient client,
+            RemoteContext client,
             RemoteSession session,
             int first,
             @Nullable BlockQuery query,
@@ -100,7 +100,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
     }
 
     /// Leases the resident blocks and waits until they are here.
-    static RemoteBlockTable acquire(RpcClient client, RemoteSession session, BlockQuery query) throws RpcException {
+    static RemoteBlockTable acquire(RemoteContext client, RemoteSession session, BlockQuery query) throws RpcException {
         BlockReceiver receiver = new BlockReceiver(client, session, query.from, query, null);
         int number = session.namespaceNumber(query.chain.namespace());
         long until = session.data().deadlineNanos();
@@ -151,7 +151,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
     /// Brings blocks of a lease into its table.
     ///
     /// @return whether all of them came
-    static boolean read(RpcClient client, RemoteSession session, RemoteBlockTable table, int from, int count) {
+    static boolean read(RemoteContext client, RemoteSession session, RemoteBlockTable table, int from, int count) {
         BlockReceiver receiver = new BlockReceiver(client, session, from, null, table);
         long until = session.data().deadlineNanos();
         boolean sent = receiver.store == null && receiver.fabric == null;

@@ -1,7 +1,7 @@
 package io.kvcache.transport.client;
 
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.transport.client.RpcClient.RpcException;
+import io.kvcache.transport.client.RemoteContext.RpcException;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.OutboundFrame;

@@ -1,7 +1,7 @@
 package io.kvcache.transport.client;
 
+import io.kvcache.transport.client.RemoteContext.RpcException;
 import io.kvcache.transport.client.RemoteKvCacheBuilder.RemoteOptions;
-import io.kvcache.transport.client.RpcClient.RpcException;
 import io.kvcache.transport.net.Connector;
 import io.kvcache.transport.net.DisconnectReason;
 import io.kvcache.transport.net.FrameConnection;

@@ -1,6 +1,6 @@
 package io.kvcache.transport.client;
 
-import io.kvcache.transport.client.RpcClient.RpcException;
+import io.kvcache.transport.client.RemoteContext.RpcException;
 import io.kvcache.transport.net.DisconnectReason;
 import io.kvcache.transport.net.FrameConnection;
 import io.kvcache.transport.net.FrameHandler;
@@ -119,7 +119,7 @@ final class ControlConnection implements FrameHandler {
     /// Sends a request about a chain.
     ///
     /// @param namespace the session's number of the chain's namespace
-    <T> CompletableFuture<T> call(RpcClient.ChainCall<T> asked, int namespace, long timeoutNanos) {
+    <T> CompletableFuture<T> call(RemoteContext.ChainCall<T> asked, int namespace, long timeoutNanos) {
         long number = numbers.incrementAndGet();
         synchronized (this) {
             ChainDictionary.ChainReference reference = chains.define(asked.chain(), namespace);

@@ -1,7 +1,7 @@
 package io.kvcache.transport.client;
 
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.transport.client.RpcClient.RpcException;
+import io.kvcache.transport.client.RemoteContext.RpcException;
 import io.kvcache.transport.net.DisconnectReason;
 import io.kvcache.transport.net.FrameConnection;
 import io.kvcache.transport.net.FrameHandler;
@@ -122,7 +122,7 @@ final class DataConnection implements FrameHandler {
 
     /// Sends a request about a chain, and again if the server has dropped the chain. Waits for the whole reply.
     void call(ChainRequest chainRequest, long timeoutNanos, ReplyHandler with) throws RpcException {
-        ReplyHandler _ = RpcClient.retryOnce(timeoutNanos, this::invalidateChains, left -> {
+        ReplyHandler _ = RemoteContext.retryOnce(timeoutNanos, this::invalidateChains, left -> {
             callOnce(chainRequest, left, with);
             return with;
         });

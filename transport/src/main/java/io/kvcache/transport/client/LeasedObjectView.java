@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any; closing it beside a use of it is the caller's mistake, which checked segments tell.
 final class LeasedObjectView implements ObjectView {
 
-    private final RpcClient client;
+    private final RemoteContext client;
     private final RemoteSession session;
     private final long lease;
     private final long bytes;
@@ -52,7 +52,7 @@ final class LeasedObjectView implements ObjectView {
     private record MappedRecord(SharedStore store, long handle) {}
 
     private LeasedObjectView(
-            RpcClient client, RemoteSession session, ObjectReceiver.FoundObject found, Contents contents) {
+            RemoteContext client, RemoteSession session, ObjectReceiver.FoundObject found, Contents contents) {
         this.client = client;
         this.session = session;
         this.contents = contents;
@@ -64,7 +64,7 @@ final class LeasedObjectView implements ObjectView {
 
     /// Opens a view of an object that has arrived in this process's memory, in one piece.
     static LeasedObjectView received(
-            RpcClient client,
+            RemoteContext client,
             RemoteSession session,
             ObjectReceiver.FoundObject found,
             ReceiveBuffers.PooledBuffer buffer,
@@ -75,7 +75,7 @@ final class LeasedObjectView implements ObjectView {
 
     /// Opens a view of an object in the server's mapped memory; null if the object must be read.
     static @Nullable LeasedObjectView mapped(
-            RpcClient client, RemoteSession session, ObjectReceiver.FoundObject found) {
+            RemoteContext client, RemoteSession session, ObjectReceiver.FoundObject found) {
         SharedStore store = session.sharedStore();
         ObjectExtents places = found.places();
         if (places == null || store == null || !store.retain()) {

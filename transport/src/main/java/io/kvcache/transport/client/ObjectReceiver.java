@@ -2,7 +2,7 @@ package io.kvcache.transport.client;
 
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.memory.ChunkedCrc;
-import io.kvcache.transport.client.RpcClient.RpcException;
+import io.kvcache.transport.client.RemoteContext.RpcException;
 import io.kvcache.transport.net.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
 /// Receives one object.
 final class ObjectReceiver implements DataConnection.ReplyHandler {
 
-    private final RpcClient client;
+    private final RemoteContext client;
     private final RemoteSession session;
     private final ObjectQuery query;
     private FoundObject found;
@@ -49,7 +49,7 @@ final class ObjectReceiver implements DataConnection.ReplyHandler {
     @SuppressWarnings("ArrayRecordComponent") // never compared
     record ObjectQuery(byte[] key, long untilNanos) {}
 
-    private ObjectReceiver(RpcClient client, RemoteSession session, ObjectQuery query, FoundObject found) {
+    private ObjectReceiver(RemoteContext client, RemoteSession session, ObjectQuery query, FoundObject found) {
         this.client = client;
         this.session = session;
         this.query = query;
@@ -59,14 +59,14 @@ final class ObjectReceiver implements DataConnection.ReplyHandler {
     /// Requests a resident object, and waits until it is here.
     ///
     /// @param body of GET_OBJECT
-    static @Nullable ObjectView get(RpcClient client, RemoteSession session, ObjectQuery query, BodyWriter body)
+    static @Nullable ObjectView get(RemoteContext client, RemoteSession session, ObjectQuery query, BodyWriter body)
             throws RpcException {
         ObjectReceiver arrival = new ObjectReceiver(client, session, query, FoundObject.NOT_FOUND);
         return arrival.run(MessageType.GET_OBJECT, body);
     }
 
     /// Reads an object of a lease.
-    static @Nullable ObjectView read(RpcClient client, RemoteSession session, ObjectQuery query, FoundObject found)
+    static @Nullable ObjectView read(RemoteContext client, RemoteSession session, ObjectQuery query, FoundObject found)
             throws RpcException {
         ObjectReceiver arrival = new ObjectReceiver(client, session, query, found);
         return arrival.run(

@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 /// process's memory stay as they are. [#isValid] answers for the others.
 final class RemoteBlockTable implements BlockTable {
 
-    private final RpcClient client;
+    private final RemoteContext client;
     private final RemoteSession session;
     private final LeasedRange range;
     private final SegmentLifetime scope;
@@ -62,7 +62,7 @@ final class RemoteBlockTable implements BlockTable {
         void free();
     }
 
-    RemoteBlockTable(RpcClient client, RemoteSession session, LeasedRange leased) {
+    RemoteBlockTable(RemoteContext client, RemoteSession session, LeasedRange leased) {
         this.client = client;
         this.session = session;
         this.range = leased;

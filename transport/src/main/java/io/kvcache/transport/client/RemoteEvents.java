@@ -5,7 +5,7 @@ import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.transport.client.RpcClient.RpcException;
+import io.kvcache.transport.client.RemoteContext.RpcException;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.EventCodec;
@@ -35,12 +35,12 @@ final class RemoteEvents implements EventStream {
     /// Pause between two requests for a snapshot.
     private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
 
-    private final RpcClient client;
+    private final RemoteContext client;
 
     /// The session keeps one snapshot at a time.
     private final Object snapshotLock = new Object();
 
-    RemoteEvents(RpcClient client) {
+    RemoteEvents(RemoteContext client) {
         this.client = client;
     }
 

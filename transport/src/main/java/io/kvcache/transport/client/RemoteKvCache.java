@@ -20,8 +20,8 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.PromptTree;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.time.Timeouts;
+import io.kvcache.transport.client.RemoteContext.RpcException;
 import io.kvcache.transport.client.RemoteKvCacheBuilder.RemoteAddress;
-import io.kvcache.transport.client.RpcClient.RpcException;
 import io.kvcache.transport.cluster.ClusterView;
 import io.kvcache.transport.cluster.DropMark;
 import io.kvcache.transport.net.PayloadSink;
@@ -89,7 +89,7 @@ public final class RemoteKvCache implements KvCache {
 
     private static final long NO_WAIT_NANOS = 0;
 
-    private final RpcClient client;
+    private final RemoteContext client;
     private final RemoteReads reads;
     private final RemoteWrites writes;
     private final RemoteEvents events;
@@ -101,7 +101,7 @@ public final class RemoteKvCache implements KvCache {
             .build()
             .asMap());
 
-    RemoteKvCache(RpcClient client) {
+    RemoteKvCache(RemoteContext client) {
         this.client = client;
         reads = new RemoteReads(client);
         writes = new RemoteWrites(client);
@@ -172,7 +172,7 @@ public final class RemoteKvCache implements KvCache {
         return client.callOrDefault(
                 Match.NOTHING,
                 client.chainCall(
-                        new RpcClient.ChainCall<>(MessageType.MATCH, chain, timeout, RemoteKvCache::parseMatch)));
+                        new RemoteContext.ChainCall<>(MessageType.MATCH, chain, timeout, RemoteKvCache::parseMatch)));
     }
 
     static Match parseMatch(BodyReader reply) throws ProtocolException {
@@ -255,7 +255,7 @@ public final class RemoteKvCache implements KvCache {
         if (from == chain.length()) {
             return 0;
         }
-        return client.callOrThrow(client.chainCall(new RpcClient.ChainCall<>(
+        return client.callOrThrow(client.chainCall(new RemoteContext.ChainCall<>(
                 MessageType.DROP_CHAIN, chain, body -> addMark(body.i32(from), mark), reply -> reply.count("blocks"))));
     }
 
@@ -289,7 +289,7 @@ public final class RemoteKvCache implements KvCache {
         if (chain.length() == 0) {
             return false;
         }
-        RpcClient.SessionCall<Boolean> call = client.chainCall(new RpcClient.ChainCall<>(
+        RemoteContext.SessionCall<Boolean> call = client.chainCall(new RemoteContext.ChainCall<>(
                 MessageType.HINT, chain, body -> HintCodec.write(hint, body), RemoteKvCache::parseBoolean));
         return client.callOrDefault(false, call);
     }
@@ -360,7 +360,7 @@ public final class RemoteKvCache implements KvCache {
         return client.callOrThrow(objectCall(MessageType.DROP_OBJECT, namespace, key));
     }
 
-    private RpcClient.SessionCall<Boolean> objectCall(MessageType type, Namespace namespace, byte[] key) {
+    private RemoteContext.SessionCall<Boolean> objectCall(MessageType type, Namespace namespace, byte[] key) {
         requireRegistered(namespace);
         Preconditions.checkKey(key);
         return session -> {
@@ -556,19 +556,19 @@ public final class RemoteKvCache implements KvCache {
     /// Passes one request of another protocol on, and receives its reply.
     static final class CommandCall implements DataConnection.ReplyHandler {
 
-        private final RpcClient client;
+        private final RemoteContext client;
         private long replyBytes = -1;
         private boolean complete;
         private String problem = "";
         private @Nullable CommandReply reply;
 
-        private CommandCall(RpcClient client) {
+        private CommandCall(RemoteContext client) {
             this.client = client;
         }
 
         /// @throws RpcException when there is no whole reply
         static CommandReply run(
-                RpcClient client, RemoteSession session, int dialect, Payload request, long timeoutNanos)
+                RemoteContext client, RemoteSession session, int dialect, Payload request, long timeoutNanos)
                 throws RpcException {
             CommandCall call = new CommandCall(client);
             BodyWriter body =

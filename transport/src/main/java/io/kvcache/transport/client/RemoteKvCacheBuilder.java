@@ -206,7 +206,7 @@ public final class RemoteKvCacheBuilder {
         ExecutorService fetching = Executors.newFixedThreadPool(
                 connections,
                 Thread.ofPlatform().daemon().name("kvcache-remote-fetch-", 0).factory());
-        return new RemoteKvCache(new RpcClient(
+        return new RemoteKvCache(new RemoteContext(
                 keeper, options, new ReceiveBuffers(memoryBytes), counters, new AtomicInteger(), coding, fetching));
     }
 

@@ -8,7 +8,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.tree.RecordHandle;
-import io.kvcache.transport.client.RpcClient.RpcException;
+import io.kvcache.transport.client.RemoteContext.RpcException;
 import io.kvcache.transport.net.PayloadSink;
 import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.wire.BodyReader;
@@ -33,9 +33,9 @@ final class RemoteReads {
     /// Result of what must be asked for in another way.
     private static final int INCONCLUSIVE = -1;
 
-    private final RpcClient client;
+    private final RemoteContext client;
 
-    RemoteReads(RpcClient client) {
+    RemoteReads(RemoteContext client) {
         this.client = client;
     }
 
@@ -119,8 +119,8 @@ final class RemoteReads {
 
     private RemoteBlockTable begin(RemoteSession session, BlockChain chain, int from, long timeoutNanos)
             throws RpcException {
-        RpcClient.SessionCall<RemoteBlockTable> call = client.chainCall(
-                new RpcClient.ChainCall<>(
+        RemoteContext.SessionCall<RemoteBlockTable> call = client.chainCall(
+                new RemoteContext.ChainCall<>(
                         MessageType.ACQUIRE,
                         chain,
                         body -> body.i32(from).i32(0).i64(timeoutNanos),
@@ -264,7 +264,7 @@ final class RemoteReads {
     /// was sent is the last: it does not reach the caller's memory, nor does any behind it.
     static final class RangeReceiver implements DataConnection.ReplyHandler {
 
-        private final RpcClient client;
+        private final RemoteContext client;
         private final RangeQuery query;
         private final RangeRequest request;
 
@@ -280,7 +280,7 @@ final class RemoteReads {
         private int expected;
 
         private RangeReceiver(
-                RpcClient client, RangeQuery query, RangeRequest request, ReceiveBuffers.PooledBuffer buffer) {
+                RemoteContext client, RangeQuery query, RangeRequest request, ReceiveBuffers.PooledBuffer buffer) {
             this.client = client;
             this.query = query;
             this.request = request;
@@ -293,7 +293,7 @@ final class RemoteReads {
         /// @param timeoutNanos how long the server may wait
         /// @return the number of blocks
         /// @throws RpcException when not even the first request had a reply
-        static int read(RpcClient client, RemoteSession session, RangeQuery query, long timeoutNanos)
+        static int read(RemoteContext client, RemoteSession session, RangeQuery query, long timeoutNanos)
                 throws RpcException {
             ReceiveBuffers.PooledBuffer buffer =
                     client.buffers().allocate(query.range().bytes());
@@ -309,7 +309,7 @@ final class RemoteReads {
         }
 
         private static int read(
-                RpcClient client,
+                RemoteContext client,
                 RemoteSession session,
                 RangeQuery query,
                 long timeoutNanos,

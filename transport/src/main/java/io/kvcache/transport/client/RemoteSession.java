@@ -2,9 +2,9 @@ package io.kvcache.transport.client;
 
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemory.SharedMemoryFiles;
+import io.kvcache.transport.client.RemoteContext.RpcException;
 import io.kvcache.transport.client.RemoteKvCacheBuilder.Fabric;
 import io.kvcache.transport.client.RemoteKvCacheBuilder.RemoteOptions;
-import io.kvcache.transport.client.RpcClient.RpcException;
 import io.kvcache.transport.net.Connector;
 import io.kvcache.transport.net.DisconnectReason;
 import io.kvcache.transport.net.FabricReader;

@@ -8,7 +8,7 @@ import io.kvcache.core.check.Preconditions;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
-import io.kvcache.transport.client.RpcClient.RpcException;
+import io.kvcache.transport.client.RemoteContext.RpcException;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
@@ -29,7 +29,7 @@ final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
 
     private static final byte[] NO_TRAILER = {};
 
-    private final RpcClient client;
+    private final RemoteContext client;
     private final PutOutcome outcome;
     private final @Nullable ReservedSlot reservedSlot;
     private final SegmentLifetime scope;
@@ -68,7 +68,7 @@ final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
         }
     }
 
-    private RemoteSlotWriter(RpcClient client, PutOutcome outcome, @Nullable ReservedSlot reservedSlot) {
+    private RemoteSlotWriter(RemoteContext client, PutOutcome outcome, @Nullable ReservedSlot reservedSlot) {
         this.client = client;
         this.outcome = outcome;
         this.reservedSlot = reservedSlot;
@@ -81,14 +81,15 @@ final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
 
     /// Reserves room for a block. The outcome is [PutOutcome#NO_ROOM] too when the server is unreachable or this
     /// client lacks memory.
-    static RemoteSlotWriter reserveBlock(RpcClient client, BlockChain chain, int index, int part, long timeoutNanos) {
+    static RemoteSlotWriter reserveBlock(
+            RemoteContext client, BlockChain chain, int index, int part, long timeoutNanos) {
         long bytes = chain.namespace().parts().get(part).bytes();
         Contents contents = new Contents("a block of this namespace", bytes, NO_TRAILER);
         return reserve(
                 client,
                 contents,
                 late -> client.chainCall(
-                        new RpcClient.ChainCall<>(
+                        new RemoteContext.ChainCall<>(
                                 MessageType.RESERVE,
                                 chain,
                                 body -> body.i32(index).i32(part).i64(timeoutNanos),
@@ -100,7 +101,7 @@ final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
     /// Reserves room for an object. The outcome is [PutOutcome#NO_ROOM] too when the server is unreachable or this
     /// client lacks memory.
     static RemoteSlotWriter reserveObject(
-            RpcClient client, Namespace namespace, byte[] key, long bytes, long timeoutNanos) {
+            RemoteContext client, Namespace namespace, byte[] key, long bytes, long timeoutNanos) {
         long patience = client.options().totalTimeoutNanos(timeoutNanos);
         return reserve(client, new Contents("the room", bytes, key.clone()), late -> session -> {
             BodyWriter body = new BodyWriter(64 + key.length);
@@ -118,10 +119,10 @@ final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
     /// A reserve request. If its reply comes after the timeout, a handler abandons the reservation.
     @FunctionalInterface
     private interface ReserveCall {
-        RpcClient.SessionCall<ReserveReply> withLateReply(Consumer<ReserveReply> late);
+        RemoteContext.SessionCall<ReserveReply> withLateReply(Consumer<ReserveReply> late);
     }
 
-    private static RemoteSlotWriter reserve(RpcClient client, Contents contents, ReserveCall question) {
+    private static RemoteSlotWriter reserve(RemoteContext client, Contents contents, ReserveCall question) {
         return client.callOrDefault(new RemoteSlotWriter(client, PutOutcome.NO_ROOM, null), session -> {
             PutBuffer buffer = allocateBuffer(client, session, contents.bytes);
             if (buffer == null) {
@@ -149,7 +150,7 @@ final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
 
     /// Returns staging memory, which the server can read, or else a buffer to send from. Returns null when neither
     /// has room.
-    private static @Nullable PutBuffer allocateBuffer(RpcClient client, RemoteSession session, long bytes) {
+    private static @Nullable PutBuffer allocateBuffer(RemoteContext client, RemoteSession session, long bytes) {
         PutBuffer staged = session.staging().allocate(bytes);
         return staged == null ? client.buffers().allocate(bytes) : staged;
     }

@@ -43,7 +43,7 @@ public record RemoteStats(
         long fetched,
         long staged) {
 
-    static RemoteStats of(RpcClient client) {
+    static RemoteStats of(RemoteContext client) {
         Counters counters = client.counters();
         return new RemoteStats(
                 client.keeper().isConnected(),

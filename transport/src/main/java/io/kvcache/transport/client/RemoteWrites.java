@@ -8,7 +8,7 @@ import io.kvcache.core.check.Preconditions;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
-import io.kvcache.transport.client.RpcClient.RpcException;
+import io.kvcache.transport.client.RemoteContext.RpcException;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
@@ -31,9 +31,9 @@ import org.jspecify.annotations.Nullable;
 /// which reserve first.
 final class RemoteWrites {
 
-    private final RpcClient client;
+    private final RemoteContext client;
 
-    RemoteWrites(RpcClient client) {
+    RemoteWrites(RemoteContext client) {
         this.client = client;
     }
 
@@ -100,8 +100,8 @@ final class RemoteWrites {
     private int countResident(BlockChain chain) {
         Match match = client.callOrDefault(
                 Match.NOTHING,
-                client.chainCall(
-                        new RpcClient.ChainCall<>(MessageType.MATCH, chain, body -> {}, RemoteKvCache::parseMatch)));
+                client.chainCall(new RemoteContext.ChainCall<>(
+                        MessageType.MATCH, chain, body -> {}, RemoteKvCache::parseMatch)));
         return match.deviceBlocks() + match.hostBlocks();
     }
 
@@ -222,7 +222,7 @@ final class RemoteWrites {
 
         private static final int MAX_IN_FLIGHT = 16;
 
-        private final RpcClient client;
+        private final RemoteContext client;
         private final BlockChain chain;
         private final int from;
         private final List<MemorySegment> blocks;
@@ -244,7 +244,7 @@ final class RemoteWrites {
         private @Nullable RpcException failure;
 
         /// @param from block of the chain that the first one is
-        PutPipeline(RpcClient client, BlockChain chain, int from, List<MemorySegment> blocks) {
+        PutPipeline(RemoteContext client, BlockChain chain, int from, List<MemorySegment> blocks) {
             this.client = client;
             this.chain = chain;
             this.from = from;
@@ -458,7 +458,7 @@ final class RemoteWrites {
     record SendBuffer(MemorySegment segment, ReceiveBuffers.@Nullable PooledBuffer buffer) implements AutoCloseable {
 
         /// Returns a buffer for these bytes, or null when the pool has no slot for a copy.
-        static @Nullable SendBuffer of(MemorySegment source, RpcClient client) {
+        static @Nullable SendBuffer of(MemorySegment source, RemoteContext client) {
             if (source.isNative()) {
                 return new SendBuffer(source, null);
             }

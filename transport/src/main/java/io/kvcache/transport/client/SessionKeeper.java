@@ -2,8 +2,8 @@ package io.kvcache.transport.client;
 
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Backoff;
+import io.kvcache.transport.client.RemoteContext.RpcException;
 import io.kvcache.transport.client.RemoteKvCacheBuilder.RemoteOptions;
-import io.kvcache.transport.client.RpcClient.RpcException;
 import io.kvcache.transport.net.Connector;
 import io.kvcache.transport.net.DisconnectReason;
 import io.kvcache.transport.shm.SharedStore.OneSidedCounters;
@@ -150,7 +150,7 @@ final class SessionKeeper implements AutoCloseable {
     }
 
     /// Makes a call over the current session.
-    <T> T call(RpcClient.SessionCall<T> call) throws RpcException {
+    <T> T call(RemoteContext.SessionCall<T> call) throws RpcException {
         return call.call(currentSession());
     }
 

@@ -1,7 +1,7 @@
 package io.kvcache.transport.client;
 
 import io.kvcache.core.shm.SharedMemory.SharedMemoryFiles;
-import io.kvcache.transport.client.RpcClient.RpcException;
+import io.kvcache.transport.client.RemoteContext.RpcException;
 import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.shm.StagingMemory;
 import io.kvcache.transport.wire.BodyWriter;

@@ -31,7 +31,7 @@ final class AuthThrottle {
 
     private final Object[] locks = new Object[LOCKS];
     private final Cache<String, AtomicInteger> failures;
-    private volatile @Nullable EndpointAuthPolicy counted;
+    private volatile @Nullable EndpointAuthentication counted;
     private final LongAdder wrongProofs;
     private final LongAdder throttledProofs;
 
@@ -57,7 +57,7 @@ final class AuthThrottle {
     ///
     /// @param endpointAuth of this moment
     @SuppressWarnings("ReferenceEquality") // secrets that were read again are others, whatever they are
-    boolean isThrottled(String address, EndpointAuthPolicy endpointAuth) {
+    boolean isThrottled(String address, EndpointAuthentication endpointAuth) {
         if (endpointAuth != counted) { // what was wrong may be right with other secrets
             counted = endpointAuth;
             failures.invalidateAll();

@@ -191,7 +191,7 @@ public final class Endpoint implements AutoCloseable {
     }
 
     /// Begins a session for an authenticated client.
-    ClientSession beginSession(Hello hello, EndpointAuthPolicy endpointAuth, Secret secret) {
+    ClientSession beginSession(Hello hello, EndpointAuthentication endpointAuth, Secret secret) {
         long longest = context.options().timeouts().maxLease().toMillis();
         long asked = hello.leaseMillis() == 0 ? longest : Math.clamp(hello.leaseMillis(), MIN_LEASE_MILLIS, longest);
         String only = endpointAuth.tenantRestriction(hello.tenant());

@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 /// @param listener hears of clients' requests
 @SuppressWarnings("exports") // A descriptor comes from UcxMemory.
 public record EndpointOptions(
-        EndpointAuthPolicy auth,
+        EndpointAuthentication auth,
         Limits limits,
         Timeouts timeouts,
         NamespaceFilter namespaces,
@@ -39,7 +39,7 @@ public record EndpointOptions(
     private static final Duration MAX_TIMEOUT = Duration.ofMinutes(10);
 
     public static final EndpointOptions DEFAULTS = new EndpointOptions(
-            EndpointAuthPolicy.unauthenticated(),
+            EndpointAuthentication.unauthenticated(),
             new Limits(256, 1 << 16, 1024, HeapLimits.of(Runtime.getRuntime().maxMemory())),
             new Timeouts(Duration.ofSeconds(30), Duration.ofSeconds(10), Duration.ofSeconds(5)),
             NamespaceFilter.ALLOW_ALL,
@@ -96,7 +96,7 @@ public record EndpointOptions(
         return new EndpointOptions(auth, limits, other, namespaces, fabric, domains, cluster, listener);
     }
 
-    public EndpointOptions withAuth(EndpointAuthPolicy other) {
+    public EndpointOptions withAuth(EndpointAuthentication other) {
         return new EndpointOptions(other, limits, timeouts, namespaces, fabric, domains, cluster, listener);
     }
 
@@ -171,7 +171,7 @@ public record EndpointOptions(
             throw new IllegalStateException("servers are of a cluster; call withCluster first");
         }
         return withCluster(
-                new ClusterAccess(now.views, now.local, now.drops, EndpointAuthPolicy.secret(secret), commands));
+                new ClusterAccess(now.views, now.local, now.drops, EndpointAuthentication.secret(secret), commands));
     }
 
     /// Returns these options with a listener for what clients ask of objects.
@@ -180,10 +180,10 @@ public record EndpointOptions(
     }
 
     /// Returns how other servers of the cluster authenticate. Without a secret none can.
-    EndpointAuthPolicy serverAuth() {
+    EndpointAuthentication serverAuth() {
         ClusterAccess now = cluster;
         return now == null || now.servers == null
-                ? new EndpointAuthPolicy.BySecret(List.of(Secret.random(Secret.MIN_SHARED_BYTES)))
+                ? new EndpointAuthentication.BySecret(List.of(Secret.random(Secret.MIN_SHARED_BYTES)))
                 : now.servers;
     }
 
@@ -195,7 +195,7 @@ public record EndpointOptions(
             ViewSource views,
             KvCache local,
             DropListener drops,
-            @Nullable EndpointAuthPolicy servers,
+            @Nullable EndpointAuthentication servers,
             @Nullable CommandRunner commands) {}
 
     /// Returns these options with a trust domain: a store for tenants that may read each other's blocks.
@@ -204,7 +204,7 @@ public record EndpointOptions(
     /// the served store, or that of their own domain. So with shared memory ([io.kvcache.core.shm.SharedMemory]), a
     /// client maps only the store that it uses.
     ///
-    /// A domain needs an [EndpointAuthPolicy] that tells tenants apart. The caller keeps the ownership of the
+    /// A domain needs an [EndpointAuthentication] that tells tenants apart. The caller keeps the ownership of the
     /// store, and closes the endpoint first.
     ///
     /// @throws IllegalArgumentException when a tenant is in another domain already
@@ -266,7 +266,7 @@ public record EndpointOptions(
         }
     }
 
-    /// Decides which namespaces clients may use, in addition to the rules of [EndpointAuthPolicy].
+    /// Decides which namespaces clients may use, in addition to the rules of [EndpointAuthentication].
     ///
     /// **Threads.** Any.
     @FunctionalInterface

@@ -38,7 +38,7 @@ final class ServerConnection implements FrameHandler {
     private final long openedNanos;
     private @Nullable Hello hello;
     private @Nullable Challenge challenge;
-    private EndpointAuthPolicy endpointAuth = EndpointAuthPolicy.unauthenticated();
+    private EndpointAuthentication endpointAuth = EndpointAuthentication.unauthenticated();
 
     /// True if this connection began the session, and so ends it.
     private boolean startedSession;

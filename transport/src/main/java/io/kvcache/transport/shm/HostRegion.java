@@ -2,7 +2,7 @@ package io.kvcache.transport.shm;
 
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.memory.Pages;
-import io.kvcache.transport.shm.SharedDirectory.SharedMapping;
+import io.kvcache.transport.shm.ServerMemoryFolder.SharedMapping;
 import io.kvcache.transport.wire.CopyRequest.Span;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
@@ -121,7 +121,7 @@ public final class HostRegion {
         if (!Files.isRegularFile(file) || isOnDisk(file)) {
             throw new IOException(file + " is not memory; allowed: a regular file, as in /dev/shm, or a memfd");
         }
-        if (!SharedDirectory.isOfThisUser(file)) {
+        if (!ServerMemoryFolder.isOfThisUser(file)) {
             throw new IOException(file + " belongs to another user than the server; allowed: files of the same user");
         }
         return file;

@@ -6,7 +6,7 @@ import io.kvcache.core.shm.SharedMemory.SharedMemoryFiles;
 import io.kvcache.core.tree.IndexHeader;
 import io.kvcache.core.tree.IndexHeader.IndexReader;
 import io.kvcache.core.tree.RecordHandle;
-import io.kvcache.transport.shm.SharedDirectory.SharedMapping;
+import io.kvcache.transport.shm.ServerMemoryFolder.SharedMapping;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -57,7 +57,7 @@ public final class SharedStore {
     /// @throws IOException when the files do not exist, are not this user's, or are not those that the server
     ///     described, for example since it runs on another host
     public static SharedStore open(SharedMemoryFiles files, OneSidedCounters counters) throws IOException {
-        SharedDirectory folder = new SharedDirectory(files);
+        ServerMemoryFolder folder = new ServerMemoryFolder(files);
         SharedMapping mapping = new SharedMapping();
         Arena arena = mapping.arena();
         try {

@@ -3,7 +3,7 @@ package io.kvcache.transport.shm;
 import io.kvcache.core.memory.Pages;
 import io.kvcache.core.shm.SharedMemory.SharedMemoryFiles;
 import io.kvcache.core.shm.StagingArea.StagingHeader;
-import io.kvcache.transport.shm.SharedDirectory.SharedMapping;
+import io.kvcache.transport.shm.ServerMemoryFolder.SharedMapping;
 import io.kvcache.transport.wire.SharedMemoryCodec.StagingDescriptor;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
@@ -42,7 +42,7 @@ public final class StagingMemory {
             if (place.bytes() < 1 || place.bytes() > most) {
                 throw new IOException("staging memory of %s bytes; allowed: 1 to %s".formatted(place.bytes(), most));
             }
-            MemorySegment whole = new SharedDirectory(files).mapStaging(place, mapping.arena());
+            MemorySegment whole = new ServerMemoryFolder(files).mapStaging(place, mapping.arena());
             return new StagingMemory(mapping, whole.asSlice(StagingHeader.BYTES));
         } catch (IOException | RuntimeException failed) {
             mapping.release();

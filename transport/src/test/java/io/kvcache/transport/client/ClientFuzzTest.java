@@ -176,7 +176,7 @@ final class ClientFuzzTest {
         StackTraceElement thrower = refused.getStackTrace()[0];
         assertThat(thrower.getClassName() + "." + thrower.getMethodName())
                 .as("who throws it, seed %d", SEED)
-                .matches("io\\.kvcache\\.transport\\.client\\.(RpcClient\\.onFailure|SessionKeeper\\..*)");
+                .matches("io\\.kvcache\\.transport\\.client\\.(RemoteContext\\.onFailure|SessionKeeper\\..*)");
     }
 
     private void call(RemoteKvCache cache) {

@@ -13,7 +13,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
-import io.kvcache.transport.endpoint.EndpointAuthPolicy;
+import io.kvcache.transport.endpoint.EndpointAuthentication;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.TcpEndpoint;
 import io.kvcache.transport.net.FaultyProxy;
@@ -203,7 +203,7 @@ final class RemoteFaultsTest {
         String secret = "a secret of some length";
         try (TieredKvCache store = store().build();
                 TcpEndpoint guarded =
-                        serve(store, EndpointOptions.DEFAULTS.withAuth(EndpointAuthPolicy.secret(secret)));
+                        serve(store, EndpointOptions.DEFAULTS.withAuth(EndpointAuthentication.secret(secret)));
                 TcpEndpoint open = serve(store, EndpointOptions.DEFAULTS)) {
             for (String wrong : new String[] {"another secret of it", secret + "s"}) {
                 assertThatThrownBy(() -> RemoteKvCache.builder(address(guarded))

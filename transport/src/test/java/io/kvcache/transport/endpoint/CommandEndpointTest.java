@@ -55,9 +55,9 @@ final class CommandEndpointTest {
             .hostBytes(64 << 20)
             .prefaultInBackground(false)
             .build();
-    private final TcpEndpoint endpoint = open(EndpointAuthPolicy.secret(CLIENTS));
+    private final TcpEndpoint endpoint = open(EndpointAuthentication.secret(CLIENTS));
 
-    private TcpEndpoint open(EndpointAuthPolicy auth) {
+    private TcpEndpoint open(EndpointAuthentication auth) {
         EndpointOptions options = EndpointOptions.DEFAULTS
                 .withAuth(auth)
                 .withCluster(new NoView(), store)
@@ -217,7 +217,7 @@ final class CommandEndpointTest {
     void givenASessionOfAClient_whenItIsJoinedAsAServer_thenThatIsRefused() throws Exception {
         EndpointFixture fixture = new EndpointFixture();
         try (Endpoint served = fixture.open(EndpointFixture.OPTIONS
-                .withAuth(EndpointAuthPolicy.secret(CLIENTS))
+                .withAuth(EndpointAuthentication.secret(CLIENTS))
                 .withCluster(new NoView(), fixture.store())
                 .withServers(SECRET, this::begin))) {
             TestClient client = new TestClient(served);

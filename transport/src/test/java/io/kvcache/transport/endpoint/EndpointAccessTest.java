@@ -38,8 +38,8 @@ final class EndpointAccessTest {
 
     @Test
     void givenASecret_whenTheProofIsWrong_thenUnauthorized() throws ProtocolException {
-        try (Endpoint endpoint =
-                endpointFixture.open(EndpointFixture.OPTIONS.withAuth(EndpointAuthPolicy.secret("0123456789abcdef")))) {
+        try (Endpoint endpoint = endpointFixture.open(
+                EndpointFixture.OPTIONS.withAuth(EndpointAuthentication.secret("0123456789abcdef")))) {
             TestClient right = new TestClient(endpoint);
             Welcome welcome = Welcome.read(
                     right.handshake("anybody", "0123456789abcdef", null).reader());
@@ -66,7 +66,7 @@ final class EndpointAccessTest {
     void givenTenants_whenOneTakesAllConnectionsThatItMay_thenTheOthersStillFindSome() throws Exception {
         Map<String, String> secrets = Map.of("a", "secret of tenant a", "b", "secret of tenant b");
         try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS
-                .withAuth(EndpointAuthPolicy.tenants(secrets))
+                .withAuth(EndpointAuthentication.tenants(secrets))
                 .withMaxConnections(8))) {
             List<TestClient> in = new ArrayList<>();
             for (int i = 0; i < 4; i++) {
@@ -100,7 +100,7 @@ final class EndpointAccessTest {
     void givenTenants_whenOneFlushes_thenOnlyTheDefaultTenantMay() throws Exception {
         Map<String, String> secrets = Map.of("a", "secret of tenant a", "default", "secret of the operator");
         try (Endpoint endpoint =
-                endpointFixture.open(EndpointFixture.OPTIONS.withAuth(EndpointAuthPolicy.tenants(secrets)))) {
+                endpointFixture.open(EndpointFixture.OPTIONS.withAuth(EndpointAuthentication.tenants(secrets)))) {
             TestClient one = new TestClient(endpoint);
             one.handshake("a", "secret of tenant a", null);
             RecordingSink.ReceivedFrame refused = one.request(MessageType.FLUSH, new BodyWriter().i64(0));
@@ -123,7 +123,7 @@ final class EndpointAccessTest {
     void givenTenants_whenOneNamesAnothersNamespace_thenForbidden() throws ProtocolException {
         Map<String, String> secrets = Map.of("a", "secret of tenant a", "b", "secret of tenant b");
         try (Endpoint endpoint =
-                endpointFixture.open(EndpointFixture.OPTIONS.withAuth(EndpointAuthPolicy.tenants(secrets)))) {
+                endpointFixture.open(EndpointFixture.OPTIONS.withAuth(EndpointAuthentication.tenants(secrets)))) {
             TestClient testClient = new TestClient(endpoint);
             testClient.handshake("a", "secret of tenant a", null);
             Namespace mine = EndpointFixture.SPACE.toBuilder().tenant("a").build();

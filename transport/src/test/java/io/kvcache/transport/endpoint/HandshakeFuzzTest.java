@@ -28,7 +28,7 @@ final class HandshakeFuzzTest {
     private static final int CONNECTIONS = 10_000;
     private static final long SEED = Long.getLong("kvcache.transport.seed", 20_261_122);
     private static final EndpointOptions GUARDED =
-            EndpointOptions.DEFAULTS.withAuth(EndpointAuthPolicy.secret("a secret of some length"));
+            EndpointOptions.DEFAULTS.withAuth(EndpointAuthentication.secret("a secret of some length"));
 
     private static final List<MessageType> TYPES = List.of(MessageType.values());
 

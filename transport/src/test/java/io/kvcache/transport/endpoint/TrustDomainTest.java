@@ -84,7 +84,7 @@ final class TrustDomainTest {
 
     private EndpointOptions options() {
         return EndpointOptions.DEFAULTS
-                .withAuth(EndpointAuthPolicy.tenants(SECRETS))
+                .withAuth(EndpointAuthentication.tenants(SECRETS))
                 .withDomain(Set.of("a", "a2"), storeOfA)
                 .withDomain(Set.of("b"), storeOfB);
     }
@@ -211,7 +211,7 @@ final class TrustDomainTest {
     @Test
     void givenAStoreThatADomainMaps_whenServedToOthersToo_thenNothingOfTheirsGetsInAndTheyGetNoMapping()
             throws ProtocolException {
-        EndpointOptions alone = EndpointOptions.DEFAULTS.withAuth(EndpointAuthPolicy.tenants(SECRETS));
+        EndpointOptions alone = EndpointOptions.DEFAULTS.withAuth(EndpointAuthentication.tenants(SECRETS));
         try (Endpoint endpoint = new Endpoint(storeOfA, alone, System::nanoTime)) {
             TestClient c = new TestClient(endpoint);
             c.handshake("c", secret("c"), null);

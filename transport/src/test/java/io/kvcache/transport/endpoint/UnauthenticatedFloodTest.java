@@ -84,7 +84,7 @@ final class UnauthenticatedFloodTest {
     void givenAFloodFromOneAddress_whenClientsOfAnotherComeAndWork_thenNoneIsKeptOutOrHeldUp() throws Exception {
         TieredKvCache store = endpointFixture.store();
         EndpointOptions options = EndpointFixture.OPTIONS
-                .withAuth(EndpointAuthPolicy.secret(SECRET))
+                .withAuth(EndpointAuthentication.secret(SECRET))
                 .withMaxConnections(MAX_CONNECTIONS);
         AtomicBoolean over = new AtomicBoolean();
         AtomicInteger came = new AtomicInteger();

@@ -19,7 +19,7 @@ import org.openjdk.jmh.annotations.TearDown;
 /// The physical limit of every look-up: a reference, without a budget. `./kvcache bench core --filter match`
 @BenchmarkMode(Mode.SampleTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
-public class LineReadBenchmark {
+public class CacheLineBenchmark {
 
     /// Reads in an invocation, each waiting for the one before.
     public static final int BATCH = 256;

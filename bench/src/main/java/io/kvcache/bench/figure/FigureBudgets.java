@@ -14,11 +14,11 @@ import java.util.regex.Pattern;
 /// A line has a suite, the name of a figure in which `*` stands for any text, a bound, and what is measured. A
 /// bound is `value` or `ratio`, `<=` or `>=`, and a number; or `-` for a figure that is only shown. The first line
 /// that fits a figure counts, and a figure without a line has no budget.
-public final class Budgets {
+public final class FigureBudgets {
 
     private static final List<Budget> TABLE = read();
 
-    private Budgets() {}
+    private FigureBudgets() {}
 
     /// A line of the table.
     private record Budget(String suite, Pattern figure, String name, String bound, String meaning) {
@@ -49,7 +49,7 @@ public final class Budgets {
     }
 
     private static List<Budget> read() {
-        try (InputStream in = Budgets.class.getResourceAsStream("budgets.txt")) {
+        try (InputStream in = FigureBudgets.class.getResourceAsStream("budgets.txt")) {
             if (in == null) {
                 throw new IllegalStateException("budgets.txt is not in the jar");
             }

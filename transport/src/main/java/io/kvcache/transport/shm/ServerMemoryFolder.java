@@ -25,7 +25,7 @@ import java.util.regex.Pattern;
 ///
 /// The name is not trusted. This process maps only regular files in a folder that only this user can enter. So no
 /// other user can have put the files there or truncated them.
-final class SharedDirectory {
+final class ServerMemoryFolder {
 
     private static final Set<PosixFilePermission> PRIVATE = PosixFilePermissions.fromString("rwx------");
 
@@ -39,7 +39,7 @@ final class SharedDirectory {
     private final Path folder;
 
     /// @throws IOException when the folder does not exist on this host, or is not a private one of this user
-    SharedDirectory(SharedMemoryFiles files) throws IOException {
+    ServerMemoryFolder(SharedMemoryFiles files) throws IOException {
         folder = path(files.directory());
         boolean isPrivate = Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
                 && owner(folder).equals(owner(SELF))

@@ -1,7 +1,7 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.keyspace.SlotOwnership;
-import io.kvcache.server.keyspace.SlotOwnership.SlotMap;
+import io.kvcache.server.keyspace.HashSlotOwnership;
+import io.kvcache.server.keyspace.HashSlotOwnership.SlotMap;
 import io.kvcache.transport.cluster.NodeInfo;
 import java.util.Collection;
 import java.util.function.Consumer;
@@ -14,20 +14,20 @@ import org.jspecify.annotations.Nullable;
 /// give up after some redirections, so the first one waits until the owner is likely to know.
 ///
 /// **Threads.** Any.
-final class SlotRedirector {
+final class HashSlotRedirector {
 
     /// In place of a slot.
     static final int NO_KEY = -1;
 
     private static final String CROSS_SLOT = "CROSSSLOT Keys in request don't hash to the same slot";
 
-    private final SlotOwnership ownership;
+    private final HashSlotOwnership ownership;
     private final ToIntFunction<byte[]> slots;
     private final boolean ofWholeKeys;
 
     /// @param slots tells the slot of a key
     /// @param ofWholeKeys whether that follows from all its bytes
-    SlotRedirector(SlotOwnership ownership, ToIntFunction<byte[]> slots, boolean ofWholeKeys) {
+    HashSlotRedirector(HashSlotOwnership ownership, ToIntFunction<byte[]> slots, boolean ofWholeKeys) {
         this.ownership = ownership;
         this.slots = slots;
         this.ofWholeKeys = ofWholeKeys;

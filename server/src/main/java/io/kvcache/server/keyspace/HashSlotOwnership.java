@@ -27,7 +27,7 @@ import org.jspecify.annotations.Nullable;
 /// present one is of a process whose clock was ahead, and counts as lower.
 ///
 /// **Threads.** Any. Views come one after another.
-public final class SlotOwnership {
+public final class HashSlotOwnership {
 
     /// How long servers may know different views after a change. Two servers could redirect a client to each other
     /// meanwhile.
@@ -47,7 +47,7 @@ public final class SlotOwnership {
     ///
     /// @param node name of this server
     /// @param wall time of the start of this process
-    public SlotOwnership(String node, ViewSource views, Clock clock, InstantSource wall) {
+    public HashSlotOwnership(String node, ViewSource views, Clock clock, InstantSource wall) {
         this.node = node;
         this.clock = clock;
         firstNumber = wall.millis() << NUMBER_BITS;

@@ -20,7 +20,7 @@ import java.util.function.Predicate;
 /// @param openHandles tables with blocks, views and writers
 /// @param coding decides whether blocks come coded
 /// @param fetchExecutor reads what arrives later
-record RpcClient(
+record RemoteContext(
         SessionKeeper keeper,
         RemoteOptions options,
         ReceiveBuffers buffers,

@@ -11,47 +11,47 @@ import org.jspecify.annotations.Nullable;
 
 /// How an endpoint authenticates clients, and which tenants they may speak for.
 @SuppressWarnings("exports") // Secrets come from its own methods.
-public sealed interface EndpointAuthPolicy {
+public sealed interface EndpointAuthentication {
 
     /// Accepts any client as any tenant: for loopback and trusted networks.
-    record Unauthenticated() implements EndpointAuthPolicy {}
+    record Unauthenticated() implements EndpointAuthentication {}
 
     /// Accepts a client that knows one of these secrets, as any tenant.
-    record BySecret(List<Secret> secrets) implements EndpointAuthPolicy {
+    record BySecret(List<Secret> secrets) implements EndpointAuthentication {
         public BySecret {
             secrets = List.copyOf(secrets);
         }
     }
 
     /// Accepts each tenant by one of its own secrets, and only as itself.
-    record ByTenant(Map<String, List<Secret>> secrets) implements EndpointAuthPolicy {
+    record ByTenant(Map<String, List<Secret>> secrets) implements EndpointAuthentication {
         public ByTenant {
             secrets = Map.copyOf(secrets);
         }
     }
 
     /// Authenticates by another rule, but accepts clients as one tenant only.
-    record SingleTenant(String tenant, EndpointAuthPolicy auth) implements EndpointAuthPolicy {}
+    record SingleTenant(String tenant, EndpointAuthentication auth) implements EndpointAuthentication {}
 
     /// Authenticates by the rule that the source returns at each handshake, so that secrets can change. The source
     /// must not switch between rules with secrets and rules without.
-    record Reloadable(Supplier<EndpointAuthPolicy> source) implements EndpointAuthPolicy {}
+    record Reloadable(Supplier<EndpointAuthentication> source) implements EndpointAuthentication {}
 
-    static EndpointAuthPolicy unauthenticated() {
+    static EndpointAuthentication unauthenticated() {
         return new Unauthenticated();
     }
 
     /// Returns a rule that accepts clients with this secret.
     ///
     /// @param secret at least 16 bytes of UTF-8
-    static EndpointAuthPolicy secret(String secret) {
+    static EndpointAuthentication secret(String secret) {
         return secrets(List.of(secret));
     }
 
     /// Returns a rule that accepts clients with one of these secrets: two during a rotation.
     ///
     /// @param secrets each at least 16 bytes of UTF-8
-    static EndpointAuthPolicy secrets(List<String> secrets) {
+    static EndpointAuthentication secrets(List<String> secrets) {
         return new BySecret(
                 secrets.stream().map(each -> validSecret("the secret", each)).toList());
     }
@@ -59,7 +59,7 @@ public sealed interface EndpointAuthPolicy {
     /// Returns a rule that accepts each tenant by its own secret.
     ///
     /// @param secrets by tenant, each at least 16 bytes of UTF-8
-    static EndpointAuthPolicy tenants(Map<String, String> secrets) {
+    static EndpointAuthentication tenants(Map<String, String> secrets) {
         return tenantSecrets(secrets.entrySet().stream()
                 .collect(Collectors.toMap(Map.Entry::getKey, all -> List.of(all.getValue()))));
     }
@@ -67,7 +67,7 @@ public sealed interface EndpointAuthPolicy {
     /// Returns a rule that accepts each tenant by one of its own secrets.
     ///
     /// @param secrets by tenant, each at least 16 bytes of UTF-8
-    static EndpointAuthPolicy tenantSecrets(Map<String, List<String>> secrets) {
+    static EndpointAuthentication tenantSecrets(Map<String, List<String>> secrets) {
         return new ByTenant(secrets.entrySet().stream()
                 .collect(Collectors.toMap(
                         Map.Entry::getKey,
@@ -86,7 +86,7 @@ public sealed interface EndpointAuthPolicy {
     }
 
     /// Returns the rule that applies now.
-    default EndpointAuthPolicy current() {
+    default EndpointAuthentication current() {
         return this instanceof Reloadable reloadable ? reloadable.source.get().current() : this;
     }
 

@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 /// key is asked for by itself, some at a time.
 ///
 /// **Threads.** Any.
-final class SlotForwarding {
+final class HashSlotForwarding {
 
     /// Of one command that are passed on at the same time. Their replies wait in memory.
     private static final int KEYS_AT_A_TIME = 16;
@@ -36,7 +36,7 @@ final class SlotForwarding {
     private final String tenant;
     private final RespStats stats;
 
-    SlotForwarding(RequestForwarder forwarder, KeyspaceRouter keyspaceRouter, String tenant, RespStats stats) {
+    HashSlotForwarding(RequestForwarder forwarder, KeyspaceRouter keyspaceRouter, String tenant, RespStats stats) {
         this.forwarder = forwarder;
         this.keyspaceRouter = keyspaceRouter;
         this.tenant = tenant;

@@ -16,7 +16,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 /// Which values a server of a cluster serves when slots go and come back.
-final class SlotOwnershipTest {
+final class HashSlotOwnershipTest {
 
     private static final NodeInfo SELF = server("kv-0", NodeState.SERVING);
     private static final NodeInfo OTHER = server("kv-1", NodeState.SERVING);
@@ -152,7 +152,7 @@ final class SlotOwnershipTest {
     @Test
     void givenValuesOfAnEarlierProcess_whenAsked_thenMutableOnesAreGone() {
         views.tell(SELF);
-        SlotOwnership ownership = Objects.requireNonNull(test.slotOwnership());
+        HashSlotOwnership ownership = Objects.requireNonNull(test.slotOwnership());
 
         assertThat(ownership.admits(key("k"), 0)).isFalse();
         assertThat(ownership.admits(key("k"), ownership.writeNumber())).isTrue();

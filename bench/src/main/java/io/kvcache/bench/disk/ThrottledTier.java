@@ -26,7 +26,7 @@ import java.util.concurrent.locks.LockSupport;
 ///
 /// @param coders as [DiskLog.Resources] takes them
 /// @param coded whether blocks are coded
-record ThrottledDisk(MemorySegment storage, Executor coders, boolean coded, long bytesPerSecond) implements TierSource {
+record ThrottledTier(MemorySegment storage, Executor coders, boolean coded, long bytesPerSecond) implements TierSource {
 
     private DiskGeometry geometry() {
         return new DiskGeometry(storage.byteSize(), 16L << 20);

@@ -28,7 +28,7 @@ import org.openjdk.jmh.annotations.TearDown;
 /// `./kvcache bench codec`
 @BenchmarkMode(Mode.SampleTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
-public class CodecBenchmark {
+public class BlockCodecBenchmark {
 
     /// Plain bytes of an invocation: eight blocks of 2 MiB, more than the caches hold.
     public static final int BYTES = 16 << 20;

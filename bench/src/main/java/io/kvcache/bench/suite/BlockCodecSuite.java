@@ -3,7 +3,7 @@ package io.kvcache.bench.suite;
 import io.kvcache.bench.disk.CodedDiskRounds;
 import io.kvcache.bench.figure.Figure;
 import io.kvcache.bench.figure.Suite;
-import io.kvcache.bench.jmh.CodecBenchmark;
+import io.kvcache.bench.jmh.BlockCodecBenchmark;
 import io.kvcache.bench.jmh.SyntheticKv.Content;
 import io.kvcache.bench.suite.JmhProcess.JmhRun;
 import io.kvcache.bench.suite.JmhSuite.JmhFigure;
@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.Locale;
 
 /// The lossless codec of disks and slow links: its speed on one core, and what it gains.
-public final class CodecSuite {
+public final class BlockCodecSuite {
 
     private static final JmhSuite SPEED = new JmhSuite(List.of(
             speed("encode", "encode"),
@@ -31,14 +31,15 @@ public final class CodecSuite {
 
     private static final int QUICK_ROUNDS = 3;
 
-    private CodecSuite() {}
+    private BlockCodecSuite() {}
 
     public static Suite suite() {
         List<String> names = new ArrayList<>(SPEED.names());
         names.addAll(DISK);
         names.addAll(LINK);
         Arrays.stream(Content.values()).forEach(content -> names.add(gainName(content)));
-        return new Suite("codec", "the lossless codec of disks and slow links", names, List.of(), CodecSuite::measure);
+        return new Suite(
+                "codec", "the lossless codec of disks and slow links", names, List.of(), BlockCodecSuite::measure);
     }
 
     private static List<Figure> measure(Suite.Run run) throws IOException {
@@ -56,7 +57,7 @@ public final class CodecSuite {
             if (run.wants(gainName(content))) {
                 double[] plain = {1};
                 figures.add(Figure.of(
-                        gainName(content), "times", new double[] {CodecBenchmark.gain(content)}, "plain", plain));
+                        gainName(content), "times", new double[] {BlockCodecBenchmark.gain(content)}, "plain", plain));
             }
         }
         return figures.stream().filter(figure -> run.wants(figure.name())).toList();
@@ -114,6 +115,6 @@ public final class CodecSuite {
     }
 
     private static Reading bandwidth(String benchmark) {
-        return Reading.bandwidth(benchmark, CodecBenchmark.BYTES, JmhRun.of("CodecBenchmark." + benchmark));
+        return Reading.bandwidth(benchmark, BlockCodecBenchmark.BYTES, JmhRun.of("BlockCodecBenchmark." + benchmark));
     }
 }

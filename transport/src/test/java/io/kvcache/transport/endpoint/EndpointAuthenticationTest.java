@@ -33,7 +33,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 /// Who comes in where secrets change, and which namespaces are kept from clients.
-final class EndpointAuthPolicyTest {
+final class EndpointAuthenticationTest {
 
     private static final String OLD = "the old secret of 24 bytes";
     private static final String NEW = "the new secret of 24 bytes";
@@ -51,7 +51,7 @@ final class EndpointAuthPolicyTest {
         log.setLevel(null);
     }
 
-    private Endpoint open(EndpointAuthPolicy endpointAuth) {
+    private Endpoint open(EndpointAuthentication endpointAuth) {
         return new Endpoint(store, EndpointOptions.DEFAULTS.withAuth(endpointAuth), System::nanoTime);
     }
 
@@ -71,7 +71,7 @@ final class EndpointAuthPolicyTest {
 
     @Test
     void givenTwoSecrets_whenShown_thenEachIsGoodAndNoOther() throws ProtocolException {
-        try (Endpoint endpoint = open(EndpointAuthPolicy.secrets(List.of(OLD, NEW)))) {
+        try (Endpoint endpoint = open(EndpointAuthentication.secrets(List.of(OLD, NEW)))) {
             assertThat(greeted(endpoint, "", OLD)).isEqualTo(Status.OK);
             assertThat(greeted(endpoint, "", NEW)).isEqualTo(Status.OK);
             assertThat(greeted(endpoint, "", OLD + NEW)).isEqualTo(Status.UNAUTHORIZED);
@@ -80,8 +80,8 @@ final class EndpointAuthPolicyTest {
 
     @Test
     void givenTenantsWithSecrets_whenShown_thenEachIsGoodForItsTenantOnly() throws ProtocolException {
-        try (Endpoint endpoint = open(
-                EndpointAuthPolicy.tenantSecrets(Map.of("a", List.of(OLD, NEW), "b", List.of("secret of tenant b"))))) {
+        try (Endpoint endpoint = open(EndpointAuthentication.tenantSecrets(
+                Map.of("a", List.of(OLD, NEW), "b", List.of("secret of tenant b"))))) {
             assertThat(greeted(endpoint, "a", OLD)).isEqualTo(Status.OK);
             assertThat(greeted(endpoint, "a", NEW)).isEqualTo(Status.OK);
             assertThat(greeted(endpoint, "b", NEW)).isEqualTo(Status.UNAUTHORIZED);
@@ -91,12 +91,12 @@ final class EndpointAuthPolicyTest {
 
     @Test
     void givenSecretsThatChange_whenShown_thenThoseOfTheMomentCountAndSessionsGoOn() throws ProtocolException {
-        AtomicReference<EndpointAuthPolicy> said = new AtomicReference<>(EndpointAuthPolicy.secret(OLD));
-        try (Endpoint endpoint = open(new EndpointAuthPolicy.Reloadable(said::get))) {
+        AtomicReference<EndpointAuthentication> said = new AtomicReference<>(EndpointAuthentication.secret(OLD));
+        try (Endpoint endpoint = open(new EndpointAuthentication.Reloadable(said::get))) {
             TestClient before = new TestClient(endpoint);
             Welcome welcome = Welcome.read(before.handshake("", OLD, null).reader());
 
-            said.set(EndpointAuthPolicy.secret(NEW));
+            said.set(EndpointAuthentication.secret(NEW));
 
             assertThat(greeted(endpoint, "", OLD)).isEqualTo(Status.UNAUTHORIZED);
             assertThat(greeted(endpoint, "", NEW)).isEqualTo(Status.OK);
@@ -121,7 +121,7 @@ final class EndpointAuthPolicyTest {
     void givenAStrangerWhoGuesses_whenTooOften_thenNothingIsLookedAtForAMinute() throws ProtocolException {
         AtomicLong now = new AtomicLong();
         log.setLevel(Level.OFF);
-        EndpointOptions options = EndpointOptions.DEFAULTS.withAuth(EndpointAuthPolicy.secret(OLD));
+        EndpointOptions options = EndpointOptions.DEFAULTS.withAuth(EndpointAuthentication.secret(OLD));
         try (Endpoint endpoint = new Endpoint(store, options, now::get)) {
             TestClient in = new TestClient(endpoint);
             Welcome welcome = Welcome.read(in.handshake("", OLD, null).reader());
@@ -148,7 +148,7 @@ final class EndpointAuthPolicyTest {
     @Test
     void givenStrangersWhoGuessAtOnce_whenTheyAreMany_thenTenAreLookedAt() throws Exception {
         log.setLevel(Level.OFF);
-        EndpointOptions options = EndpointOptions.DEFAULTS.withAuth(EndpointAuthPolicy.secret(OLD));
+        EndpointOptions options = EndpointOptions.DEFAULTS.withAuth(EndpointAuthentication.secret(OLD));
         AtomicLong now = new AtomicLong();
         try (Endpoint endpoint = new Endpoint(store, options, now::get);
                 ExecutorService guessers = Executors.newVirtualThreadPerTaskExecutor()) {
@@ -167,12 +167,12 @@ final class EndpointAuthPolicyTest {
     @Test
     void givenAClientWithTheNextSecret_whenItBecomesGood_thenItsEarlierTriesAreForgotten() throws ProtocolException {
         log.setLevel(Level.OFF);
-        AtomicReference<EndpointAuthPolicy> said = new AtomicReference<>(EndpointAuthPolicy.secret(OLD));
-        try (Endpoint endpoint = open(new EndpointAuthPolicy.Reloadable(said::get))) {
+        AtomicReference<EndpointAuthentication> said = new AtomicReference<>(EndpointAuthentication.secret(OLD));
+        try (Endpoint endpoint = open(new EndpointAuthentication.Reloadable(said::get))) {
             for (int i = 0; i <= AuthThrottle.MAX_FAILURES; i++) {
                 assertThat(greeted(endpoint, "", NEW)).isNotEqualTo(Status.OK);
             }
-            said.set(EndpointAuthPolicy.secret(NEW));
+            said.set(EndpointAuthentication.secret(NEW));
             assertThat(greeted(endpoint, "", NEW)).isEqualTo(Status.OK);
         }
     }
@@ -195,7 +195,7 @@ final class EndpointAuthPolicyTest {
         };
         log.setUseParentHandlers(false);
         log.addHandler(handler);
-        try (Endpoint endpoint = open(EndpointAuthPolicy.secret(OLD))) {
+        try (Endpoint endpoint = open(EndpointAuthentication.secret(OLD))) {
             for (int i = 0; i < AuthThrottle.MAX_FAILURES + 5; i++) {
                 greeted(endpoint, "a\nb'" + "c".repeat(100), NEW);
             }
@@ -212,7 +212,8 @@ final class EndpointAuthPolicyTest {
 
     @Test
     void givenTheNameOfOneTenant_whenAnothersNamespaceIsAskedFor_thenForbidden() throws ProtocolException {
-        try (Endpoint endpoint = open(new EndpointAuthPolicy.SingleTenant("default", EndpointAuthPolicy.secret(OLD)))) {
+        try (Endpoint endpoint =
+                open(new EndpointAuthentication.SingleTenant("default", EndpointAuthentication.secret(OLD)))) {
             TestClient testClient = new TestClient(endpoint);
             assertThat(testClient.handshake("a", OLD, null).header().status()).isEqualTo(Status.OK);
             assertThat(registered(testClient, SPACE.toBuilder().tenant("a").build())
@@ -248,7 +249,7 @@ final class EndpointAuthPolicyTest {
     @Test
     void givenASecretThatIsTooShort_whenMade_thenRefusedWithoutShowingIt() {
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> EndpointAuthPolicy.tenantSecrets(Map.of("a", List.of(OLD, "short"))))
+                .isThrownBy(() -> EndpointAuthentication.tenantSecrets(Map.of("a", List.of(OLD, "short"))))
                 .withMessage("the secret of a has 5 bytes; allowed: 16 and up");
     }
 }
