@@ -22,8 +22,16 @@ public final class Kvcache {
         return PlannerCommands.commands()
                 .add(CommandGroup.RUN, new DemoCommand())
                 .add(CommandGroup.CHECK, new BenchCommand())
-                .add(CommandGroup.CHECK, new CrashCommand())
-                .add(CommandGroup.CHECK, new SimCommand())
+                .addExternal(
+                        CommandGroup.CHECK,
+                        "crash",
+                        "Kill -9 a process that writes to a disk tier, again and again, and check that all flushed blocks"
+                                + " are there and every byte is right.")
+                .addExternal(
+                        CommandGroup.CHECK,
+                        "sim",
+                        "Run the store over disks that fail and crash, in virtual time, and check every byte and promise."
+                                + " With --placement, replay a trace over nodes that own its blocks instead.")
                 .addExternal(CommandGroup.CHECK, "test", "Run all tests, or with --quick those of two minutes.")
                 .addExternal(CommandGroup.DEVELOP, "gpu-kit", "Pack tests and benchmarks for a machine with a GPU.")
                 .addExternal(CommandGroup.DEVELOP, "jar", "Make one jar of the server, for java -jar.")

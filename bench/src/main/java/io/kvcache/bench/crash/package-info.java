@@ -1,4 +1,4 @@
-/// Processes that are killed while they write to a disk tier, and what the next opening finds.
+/// Replays that are killed while they write to a disk tier, and what the next opening finds.
 @NullMarked
 package io.kvcache.bench.crash;
 

@@ -15,9 +15,17 @@ final class CommandRunner {
     record CommandResult(int exitCode, String out, String err) {}
 
     static CommandResult run(String... arguments) {
+        return run(Kvcache.commandLine(), arguments);
+    }
+
+    /// Runs `sim` or `crash`.
+    static CommandResult runTrial(String... arguments) {
+        return run(Trials.commandLine(), arguments);
+    }
+
+    private static CommandResult run(CommandLine line, String... arguments) {
         StringWriter out = new StringWriter();
         StringWriter err = new StringWriter();
-        CommandLine line = Kvcache.commandLine();
         line.setUsageHelpWidth(WIDE); // so that text is found whatever words it breaks at
         line.setOut(new PrintWriter(out));
         line.setErr(new PrintWriter(err));

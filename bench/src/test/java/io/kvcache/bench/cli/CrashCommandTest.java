@@ -28,7 +28,7 @@ final class CrashCommandTest {
                         "-Djava.io.tmpdir=" + folder,
                         "-cp",
                         System.getProperty("java.class.path"),
-                        Kvcache.class.getName(),
+                        Trials.class.getName(),
                         "crash",
                         "--rounds",
                         "1000")
@@ -48,7 +48,7 @@ final class CrashCommandTest {
     void givenAFolderThatIsNotThere_whenProcessesAreToBeKilled_thenRefusedAndNothingIsMade() {
         Path missing = folder.resolve("a").resolve("b");
         CommandRunner.CommandResult commandResult =
-                CommandRunner.run("crash", "--rounds", "1", "--dir", missing.toString());
+                CommandRunner.runTrial("crash", "--rounds", "1", "--dir", missing.toString());
         assertThat(commandResult.exitCode()).isEqualTo(2);
         assertThat(commandResult.err()).contains("--dir is '" + missing + "', must be: an existing directory");
         assertThat(missing.getParent()).doesNotExist();

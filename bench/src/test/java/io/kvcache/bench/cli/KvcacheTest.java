@@ -2,6 +2,7 @@ package io.kvcache.bench.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.util.List;
 import org.junit.jupiter.api.Test;
 
 final class KvcacheTest {
@@ -59,6 +60,18 @@ final class KvcacheTest {
             CommandRunner.CommandResult help = CommandRunner.run("help", name);
             assertThat(help.exitCode()).as(name).isZero();
             assertThat(help.out()).contains(name);
+        }
+        for (String name : List.of("crash", "sim")) {
+            CommandRunner.CommandResult help = CommandRunner.runTrial("help", name);
+            assertThat(help.exitCode()).as(name).isZero();
+            assertThat(help.out()).contains(name);
+            String described = Trials.commandLine()
+                    .getSubcommands()
+                    .get(name)
+                    .getCommandSpec()
+                    .usageMessage()
+                    .description()[0];
+            assertThat(CommandRunner.run("help").out()).contains(described);
         }
     }
 }

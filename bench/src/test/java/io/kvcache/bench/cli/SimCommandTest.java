@@ -28,27 +28,27 @@ final class SimCommandTest {
     @Test
     void givenNoSeed_whenRunTwice_thenEachBeginsElsewhereAndSaysWhereWhichRepeatsIt() {
         CommandRunner.CommandResult commandResult =
-                CommandRunner.run("sim", "--seeds", "2", "--ticks", "10", "--threads", "1");
+                CommandRunner.runTrial("sim", "--seeds", "2", "--ticks", "10", "--threads", "1");
         assertThat(commandResult.exitCode()).isZero();
         String first = firstLine(commandResult).group(1);
-        assertThat(firstLine(CommandRunner.run("sim", "--seeds", "2", "--ticks", "10"))
+        assertThat(firstLine(CommandRunner.runTrial("sim", "--seeds", "2", "--ticks", "10"))
                         .group(1))
                 .isNotEqualTo(first);
         CommandRunner.CommandResult again =
-                CommandRunner.run("sim", "--seed", first, "--seeds", "2", "--ticks", "10", "--threads", "2");
+                CommandRunner.runTrial("sim", "--seed", first, "--seeds", "2", "--ticks", "10", "--threads", "2");
         assertThat(counts(again)).isEqualTo(counts(commandResult));
     }
 
     @Test
     void givenNoThreads_whenAsked_thenRefused() {
-        CommandRunner.CommandResult commandResult = CommandRunner.run("sim", "--threads", "0");
+        CommandRunner.CommandResult commandResult = CommandRunner.runTrial("sim", "--threads", "0");
         assertThat(commandResult.exitCode()).isEqualTo(2);
         assertThat(commandResult.err()).contains("--threads is 0; it takes 1 and up");
     }
 
     @Test
     void givenPlacement_whenRun_thenHitsAndJoinsOfEachNumberOfNodesArePrinted() {
-        CommandRunner.CommandResult commandResult = CommandRunner.run(
+        CommandRunner.CommandResult commandResult = CommandRunner.runTrial(
                 "sim", "--placement", "--nodes", "1,3", "--blocks", "20000", "--trace", "generated:1");
         assertThat(commandResult.exitCode()).as(commandResult.err()).isZero();
         assertThat(commandResult.out())
@@ -59,11 +59,11 @@ final class SimCommandTest {
 
     @Test
     void givenPlacementWithOptionsThatDoNotFit_whenAsked_thenRefused() {
-        assertThat(CommandRunner.run("sim", "--placement", "--seeds", "2").err())
+        assertThat(CommandRunner.runTrial("sim", "--placement", "--seeds", "2").err())
                 .contains("--placement does not take --seeds");
-        assertThat(CommandRunner.run("sim", "--placement", "--nodes", "0").err())
+        assertThat(CommandRunner.runTrial("sim", "--placement", "--nodes", "0").err())
                 .contains("--nodes is '0', must be: 1 to 4095");
-        CommandRunner.CommandResult without = CommandRunner.run("sim", "--nodes", "4");
+        CommandRunner.CommandResult without = CommandRunner.runTrial("sim", "--nodes", "4");
         assertThat(without.exitCode()).isEqualTo(2);
         assertThat(without.err()).contains("--placement");
     }

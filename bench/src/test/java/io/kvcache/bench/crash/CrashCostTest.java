@@ -2,7 +2,6 @@ package io.kvcache.bench.crash;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.bench.crash.CrashReplay.CrashCost;
 import io.kvcache.planner.replay.BlockCountingRule;
 import io.kvcache.planner.replay.PrefixForest;
 import io.kvcache.planner.trace.TraceReader;

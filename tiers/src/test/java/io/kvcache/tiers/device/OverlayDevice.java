@@ -3,7 +3,6 @@ package io.kvcache.tiers.device;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 
 import io.kvcache.tiers.device.BlockDevice.CompletionSink;
-import io.kvcache.tiers.simulation.ForwardingDevice;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.HashMap;

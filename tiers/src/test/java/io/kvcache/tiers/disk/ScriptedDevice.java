@@ -2,8 +2,8 @@ package io.kvcache.tiers.disk;
 
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.BlockDevice.CompletionSink;
+import io.kvcache.tiers.device.ForwardingDevice;
 import io.kvcache.tiers.device.IoOutcome;
-import io.kvcache.tiers.simulation.ForwardingDevice;
 import java.lang.foreign.MemorySegment;
 import java.util.HashMap;
 import java.util.Map;

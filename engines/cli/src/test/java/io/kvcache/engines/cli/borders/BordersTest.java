@@ -162,14 +162,6 @@ final class BordersTest {
             .resideInAPackage("io.kvcache.engines..");
 
     @ArchTest
-    static final ArchRule SIMULATED_FAULTS_STAY_IN_SIMULATIONS = noClasses()
-            .that()
-            .resideOutsideOfPackages("io.kvcache.tiers.simulation", "io.kvcache.bench..")
-            .should()
-            .dependOnClassesThat()
-            .resideInAPackage("io.kvcache.tiers.simulation");
-
-    @ArchTest
     static final ArchRule JMH_STAYS_IN_BENCH = noClasses()
             .that()
             .resideOutsideOfPackage("io.kvcache.bench..")

@@ -141,7 +141,6 @@ final class PublicApiTest {
             "io.kvcache.core.RangeQuery",
             "io.kvcache.core.identity.PromptTree",
             "io.kvcache.core.spi.HostMemory",
-            "io.kvcache.tiers.TickDrivenCache",
             "io.kvcache.tiers.options.OnIncompatible",
             "io.kvcache.transport.peer.PeeredKvCache");
 

@@ -1,7 +1,5 @@
-package io.kvcache.tiers.simulation;
+package io.kvcache.tiers.device;
 
-import io.kvcache.tiers.device.BlockDevice;
-import io.kvcache.tiers.device.BlockDevice.CompletionSink;
 import java.lang.foreign.MemorySegment;
 
 /// A device that forwards every call to another. A subclass overrides only the calls that it changes.

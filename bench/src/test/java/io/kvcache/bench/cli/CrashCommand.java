@@ -1,6 +1,6 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.crash.CrashReplay.CrashCost;
+import io.kvcache.bench.crash.CrashCost;
 import io.kvcache.bench.crash.CrashTestRunner;
 import io.kvcache.bench.crash.CrashTestRunner.CrashRound;
 import io.kvcache.planner.Median;
