@@ -10,8 +10,10 @@
 
 #ifdef __CUDACC__
 #define UNROLL _Pragma("unroll")
+#define ONCE _Pragma("unroll 1")
 #else
 #define UNROLL
+#define ONCE
 #endif
 
 #define KERNEL extern "C" __global__ void
@@ -199,6 +201,8 @@ KERNEL kv_relayout_pieces(const uint64_t* from, const uint64_t* to, uint32_t row
 }
 
 #include "codings.cuh"
+
+#include "attention.cuh"
 
 // How much queries want of each block of keys: for each query and its head the largest product with a key. Keys are
 // [token][head][dim] of bf16, queries [query][queryHead][dim]; query heads share heads in runs.

@@ -49,6 +49,8 @@ const std::map<std::string, Kernel>& kernels() {
         {"kv_key_bounds", Adapter<&kv_key_bounds>::kernel()},
         {"kv_score_bounds", Adapter<&kv_score_bounds>::kernel()},
         {"kv_score_means", Adapter<&kv_score_means>::kernel()},
+        {"kv_attend", Adapter<&kv_attend>::kernel()},
+        {"kv_attend_merge", Adapter<&kv_attend_merge>::kernel()},
     };
     return all;
 }

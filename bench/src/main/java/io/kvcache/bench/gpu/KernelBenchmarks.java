@@ -3,8 +3,15 @@ package io.kvcache.bench.gpu;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.kvcache.bench.gpu.CopyBenchmarks.CopyBenchmark;
+import io.kvcache.core.SharedBlocks;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.kernel.AttentionKernels.Scales;
+import io.kvcache.gpu.kernel.AttentionPlan;
 import io.kvcache.gpu.kernel.GpuKernels;
 import io.kvcache.gpu.kernel.QuantizationKernels.QuantizationFormat;
 import io.kvcache.gpu.kernel.QuantizationKernels.QuantizedBlock;
@@ -32,6 +39,8 @@ final class KernelBenchmarks implements AutoCloseable {
 
     private static final int TOKENS = 16;
     private static final int HEADS = 8;
+    private static final int QUERY_HEADS = 32;
+    private static final int SEQUENCES = 64;
 
     /// Pieces that a kernel copies rather than the copy engine.
     private static final int SMALL_PIECE = 16 << 10;
@@ -72,6 +81,7 @@ final class KernelBenchmarks implements AutoCloseable {
         List<CopyBenchmark> ways = new ArrayList<>(plain());
         ways.addAll(pieces());
         ways.addAll(coded());
+        ways.add(attention());
         return ways;
     }
 
@@ -156,6 +166,37 @@ final class KernelBenchmarks implements AutoCloseable {
                     () -> kernels.quantization().scatter(stage.stream(), block, bytes, pages, ROW, ropeParameters)));
         }
         return ways;
+    }
+
+    /// One step of decoding of sequences that share nothing: what it reads are keys and values, once.
+    private CopyBenchmark attention() {
+        BlockShape shape = BlockShape.kv(1, HEADS, ROW, TOKENS, Dtype.BF16);
+        int sequences = Math.min(SEQUENCES, count((int) shape.bytes()));
+        int blocks = count((int) shape.bytes()) / sequences;
+        Namespace namespace = Namespace.of("bench", shape);
+        List<BlockChain> chains = IntStream.range(0, sequences)
+                .mapToObj(sequence -> BlockChain.of(
+                        namespace,
+                        IntStream.generate(() -> sequence)
+                                .limit((long) blocks * TOKENS)
+                                .toArray()))
+                .toList();
+        List<Integer> tokens = Collections.nCopies(sequences, blocks * TOKENS);
+        AttentionPlan step = AttentionPlan.of(shape, QUERY_HEADS, SharedBlocks.of(chains), tokens);
+        DeviceSpan plan = onDevice(
+                step.bytes(),
+                words -> step.write(
+                        words,
+                        (sequence, block) -> values.address()
+                                .plus(((long) sequence * blocks + block) * shape.bytes())
+                                .value()));
+        DeviceSpan queries = values.slice(0, step.queryBytes());
+        DeviceSpan out = onDevice(step.queryBytes(), _ -> {});
+        DeviceSpan scratch = onDevice(step.scratchBytes(), _ -> {});
+        return benchmark(
+                "attention",
+                (long) sequences * blocks * shape.bytes(),
+                () -> kernels.attention().attend(stage.stream(), step, plan, 0, Scales.NONE, queries, scratch, out));
     }
 
     private int count(int pieceBytes) {

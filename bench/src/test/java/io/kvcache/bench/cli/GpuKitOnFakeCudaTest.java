@@ -104,7 +104,8 @@ final class GpuKitOnFakeCudaTest {
                             "pages to fp8",
                             "fp8, turned",
                             "pages to int4",
-                            "int4 to pages")
+                            "int4 to pages",
+                            "attention")
                     .allSatisfy(name -> assertThat(bench.text).contains("\n" + name + " "));
             assertThat(lines).allSatisfy(line -> {
                 assertThat(line.path("gpu").asBoolean(true)).isFalse();

@@ -48,6 +48,7 @@ public final class GpuKernels implements AutoCloseable {
     private final KernelLauncher launcher;
     private final QuantizationKernels coding;
     private final AttentionScoreKernels scores;
+    private final AttentionKernels attention;
     private final DeviceKernel copyPieces;
     private final DeviceKernel relayoutPieces;
     private final DeviceKernel crcRuns;
@@ -61,6 +62,7 @@ public final class GpuKernels implements AutoCloseable {
         launcher = new KernelLauncher(program, maxGroups);
         coding = new QuantizationKernels(launcher);
         scores = new AttentionScoreKernels(launcher);
+        attention = new AttentionKernels(launcher);
         relayoutPieces = program.kernel("kv_relayout_pieces");
         copyPieces = program.kernel("kv_copy_pieces");
         crcRuns = program.kernel("kv_crc32c_runs");
@@ -125,6 +127,11 @@ public final class GpuKernels implements AutoCloseable {
     /// Says what queries want of blocks.
     public AttentionScoreKernels scores() {
         return scores;
+    }
+
+    /// Attends over blocks.
+    public AttentionKernels attention() {
+        return attention;
     }
 
     /// Copies pieces of `[rows][columns]` entries within the device, each to `[columns][rows]`: an engine's
