@@ -119,6 +119,12 @@ def install(uv: pathlib.Path, name: str, lock: pathlib.Path, wheel: pathlib.Path
     return python
 
 
+def overrides_for(metadata: str) -> str:
+    """Returns uv's overrides for an engine: the PyTorch that its wheel names, if it names one, and nothing for GPUs."""
+    torch = re.findall(r"^Requires-Dist: (torch==[0-9.]+)", metadata, re.MULTILINE)[:1]
+    return "".join(f"{line}\n" for line in torch + [f"{each} ; sys_platform == 'never'" for each in _LEFT_OUT])
+
+
 def newest(uv: pathlib.Path, engine: str, folder: pathlib.Path) -> Tuple[str, pathlib.Path]:
     """Pins what is newest of an engine now, for the PyTorch that it was built with."""
     package = _PACKAGES.get(engine, engine)
@@ -127,10 +133,8 @@ def newest(uv: pathlib.Path, engine: str, folder: pathlib.Path) -> Tuple[str, pa
     with zipfile.ZipFile(wheel) as opened:
         metadata = next(each for each in opened.namelist() if each.endswith(".dist-info/METADATA"))
         told = opened.read(metadata).decode(errors="replace")
-    found = re.search(r"^Requires-Dist: torch==([0-9.]+)", told, re.MULTILINE)
     overrides = folder / f"{engine}-overrides.txt"
-    left_out = [f"{each} ; sys_platform == 'never'" for each in _LEFT_OUT]
-    overrides.write_text("\n".join([f"torch=={found[1]}"] * bool(found) + left_out) + "\n")
+    overrides.write_text(overrides_for(told))
     wanted = folder / f"{engine}.in"
     version = wheel.name.split("-")[1]
     wanted.write_text(f"{package}=={version}\n")
@@ -220,17 +224,13 @@ def main() -> int:
         try:
             uv = tools()
             wheel = make_wheel(here)
-            if latest:
-                engines = dict.fromkeys(name.partition("-")[0] for name in picked)
-                work = [newest(uv, engine, here) for engine in engines]
-            else:
-                work = [(name, _HERE / f"{name}.txt") for name in picked]
         except Unreachable as failed:
             say(f"not run, as they cannot be installed here: {failed}")
             return 0
         pythons: List[Tuple[str, pathlib.Path]] = []
-        for name, pins in work:
+        for name in dict.fromkeys(each.partition("-")[0] for each in picked) if latest else picked:
             try:
+                name, pins = newest(uv, name, here) if latest else (name, _HERE / f"{name}.txt")
                 pythons.append((name, install(uv, name, pins, wheel)))
             except Unreachable as failed:
                 say(f"{name} is not run, as it cannot be installed here: {failed}")
