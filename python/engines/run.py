@@ -126,17 +126,20 @@ def overrides_for(metadata: str) -> str:
 
 
 def newest(uv: pathlib.Path, engine: str, folder: pathlib.Path) -> Tuple[str, pathlib.Path]:
-    """Pins what is newest of an engine now, for the PyTorch that it was built with."""
+    """Pins what is newest of an engine now, if it is not pinned here, for the PyTorch that it was built with."""
     package = _PACKAGES.get(engine, engine)
     run(uv.parent / "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", "-d", folder, package, seconds=600)
     wheel = next(folder.glob(f"{package.replace('-', '_')}-*.whl"))
+    version = wheel.name.split("-")[1]
+    pinned = _HERE / f"{engine}-{version}.txt"
+    if pinned.exists():
+        return pinned.stem, pinned
     with zipfile.ZipFile(wheel) as opened:
         metadata = next(each for each in opened.namelist() if each.endswith(".dist-info/METADATA"))
         told = opened.read(metadata).decode(errors="replace")
     overrides = folder / f"{engine}-overrides.txt"
     overrides.write_text(overrides_for(told))
     wanted = folder / f"{engine}.in"
-    version = wheel.name.split("-")[1]
     wanted.write_text(f"{package}=={version}\n")
     lock = folder / f"{engine}-{version}.txt"
     options = ("--python-version", _PYTHON, "--no-header", "--no-annotate", "--override", overrides)

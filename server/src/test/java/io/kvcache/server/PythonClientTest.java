@@ -49,6 +49,11 @@ final class PythonClientTest {
     }
 
     @Test
+    void givenTheRunnerOfEngines_whenItsTestsRun_thenTheyPass() throws Exception {
+        assertThatTestsPass("tests.test_engine_runner");
+    }
+
+    @Test
     void givenEvents_whenFollowersDecodeThem_thenTheyAreWhatWasDone() throws Exception {
         assumePython();
         assumeTrue(
