@@ -318,7 +318,8 @@ public final class ImportancePolicy implements EvictionPolicy {
 
     /// {@inheritDoc}
     ///
-    /// Above three by the steps of [ImportanceWord#nextUseStep], so within a factor of two.
+    /// Above three by the steps of [ImportanceWord#nextUseStep], so within a factor of two, and of eight above 513.
+    /// About 1.2 million stands for all that is more.
     @Override
     public int uses(int record) {
         return ImportanceWord.expectedUses(ImportanceWord.uses(candidateIndex.stateOf(record)));

@@ -40,16 +40,20 @@ final class ImportanceWord {
 
     private ImportanceWord() {}
 
-    /// Steps of use that are distinguished: once, twice, some times, about five times, nine times and so on, up to
-    /// about five hundred times and more.
+    /// Steps of use that the policy tells apart: once, twice, some times, about five times, nine times and so on,
+    /// up to about five hundred times and more.
     static final int MAX_USES = 11;
 
-    /// Uses that are counted one by one. After that a step is twice as far as the one before.
+    /// The last step that is counted, for display alone: about 1.2 million times and more.
+    static final int LAST_STEP = 15;
+
+    /// Uses that are counted one by one. After that a step is twice as far as the one before, and eight times
+    /// beyond [#MAX_USES].
     private static final int EXACT_USES = 3;
 
     private static final long HASH_MULTIPLIER = 0x9E3779B97F4A7C15L;
 
-    /// @param uses 1 to [#MAX_USES]
+    /// @param uses 1 to [#LAST_STEP]
     /// @param novelty as [NoveltyClass] has it
     static long of(int owner, int uses, int novelty, long stamp) {
         return ((long) owner << OWNER_SHIFT)
@@ -89,21 +93,31 @@ final class ImportanceWord {
     }
 
     /// The step of use after one more use. Beyond those that are counted it goes up for one use in two,
-    /// then for one in four, in eight and so on, to one in 256, which the time of the use decides: it does so
-    /// evenly, so that of blocks used together every second goes up.
+    /// then for one in four, in eight and so on, to one in 256, and beyond [#MAX_USES] for one in 2^11, 2^14, 2^17
+    /// and 2^20. The time of the use decides: it does so evenly, so that of blocks used together every second goes
+    /// up.
     ///
     /// Source: Morris, "Counting large numbers of events in small registers", CACM 1978.
     static int nextUseStep(int uses, long stamp) {
         if (uses < EXACT_USES) {
             return uses + 1;
         }
-        int bits = uses + 1 - EXACT_USES;
-        return uses < MAX_USES && (stamp * HASH_MULTIPLIER) >>> (Long.SIZE - bits) == 0 ? uses + 1 : uses;
+        boolean up = uses < LAST_STEP && (stamp * HASH_MULTIPLIER) >>> (Long.SIZE - stepBits(uses)) == 0;
+        return up ? uses + 1 : uses;
+    }
+
+    /// Returns the logarithm of the uses from a step to the next one.
+    private static int stepBits(int step) {
+        return step + 1 - EXACT_USES + 2 * Math.max(0, step + 1 - MAX_USES);
     }
 
     /// Uses after which a record is at a step, on average.
     static int expectedUses(int step) {
-        return step <= EXACT_USES ? step : EXACT_USES + (1 << (step - EXACT_USES + 1)) - 2;
+        int uses = Math.min(step, EXACT_USES);
+        for (int below = EXACT_USES; below < step; below++) {
+            uses += 1 << stepBits(below);
+        }
+        return uses;
     }
 
     /// One more use, after which the standing is ordinary.
@@ -161,7 +175,8 @@ final class ImportanceWord {
 
     /// The block's class whatever is expected of it.
     static int baseClass(long word) {
-        return BlockClasses.classOf(uses(word) - 1, isLast(word), (int) (word >>> NOVELTY_SHIFT) & NOVELTY_MASK);
+        int group = Math.min(uses(word), MAX_USES) - 1;
+        return BlockClasses.classOf(group, isLast(word), (int) (word >>> NOVELTY_SHIFT) & NOVELTY_MASK);
     }
 
     /// The step of use that a class stands for.

@@ -142,7 +142,7 @@ final class ReuseTracker {
     }
 
     /// The step of use that a block has come to that has returned, with this use, 1 to
-    /// [ImportanceWord#MAX_USES].
+    /// [ImportanceWord#LAST_STEP].
     static int usesOf(long ghost, long now) {
         return ghost == GhostCache.NONE ? 1 : ImportanceWord.nextUseStep(useStepOf(ghost), now);
     }

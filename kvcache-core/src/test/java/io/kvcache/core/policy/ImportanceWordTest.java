@@ -21,8 +21,6 @@ final class ImportanceWordTest {
                 word = ImportanceWord.withUse(word, false, stamp += 1 + random.nextInt(1000));
                 usesAtStep[ImportanceWord.uses(word)] += ImportanceWord.uses(word) > before ? uses + 1.0 : 0;
             }
-            assertThat(ImportanceWord.uses(ImportanceWord.withUse(word, false, stamp += 1 + random.nextInt(1000))))
-                    .isEqualTo(ImportanceWord.MAX_USES);
         }
         assertThat(usesAtStep[2] / rounds).isEqualTo(2);
         assertThat(usesAtStep[3] / rounds).isEqualTo(3);
@@ -31,6 +29,25 @@ final class ImportanceWordTest {
             mean += 1 << (step - 3);
             assertThat(usesAtStep[step] / rounds).as("step " + step).isBetween(0.92 * mean, 1.08 * mean);
         }
+    }
+
+    @Test
+    void givenMillionsOfUses_whenCounted_thenTheNumberGoesOnWithinAFactorOfEight() {
+        long stamp = 1;
+        long word = ImportanceWord.of(1, 1, 0, stamp);
+        Random random = new Random(9);
+        int classOfMany = BlockClasses.classOf(BlockClasses.GROUPS - 1, false, 0);
+        for (int uses = 2; uses <= 10_000_000; uses++) {
+            word = ImportanceWord.withUse(word, false, stamp += 1 + random.nextInt(1000));
+            if (uses == 20_000 || uses == 200_000 || uses == 10_000_000) {
+                assertThat(ImportanceWord.expectedUses(ImportanceWord.uses(word)))
+                        .as(uses + " uses")
+                        .isBetween(uses / 12, 8 * uses);
+                assertThat(ImportanceWord.baseClass(word)).isEqualTo(classOfMany);
+            }
+        }
+        assertThat(ImportanceWord.uses(word)).isEqualTo(ImportanceWord.LAST_STEP);
+        assertThat(ImportanceWord.expectedUses(ImportanceWord.LAST_STEP)).isEqualTo(1_198_593);
     }
 
     @Test

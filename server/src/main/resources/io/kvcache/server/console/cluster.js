@@ -1,6 +1,6 @@
 import { request } from './api.js';
 import { bar, fill, h, keyText, name, twoLines } from './dom.js';
-import { age, ago, byName, bytes, count, percent, ratio, sentence, words } from './format.js';
+import { aboutUses, age, ago, byName, bytes, count, percent, ratio, sentence, words } from './format.js';
 import { state } from './states.js';
 import { table } from './table.js';
 
@@ -108,7 +108,7 @@ function hotColumns() {
     { id: 'tenant', label: 'Tenant', value: (node) => node.of?.tenant ?? '', cell: (node) => name(node.of?.tenant ?? '–') },
     { id: 'blocks', label: 'Blocks', number: true, value: (node) => node.blocks, cell: (node) => count(node.blocks) },
     { id: 'bytes', label: 'Size', number: true, value: (node) => node.bytes, cell: (node) => bytes(node.bytes) },
-    { id: 'uses', label: 'Uses', number: true, value: (node) => node.uses, cell: (node) => count(node.uses) },
+    { id: 'uses', label: 'Uses', number: true, value: (node) => node.uses, cell: (node) => aboutUses(node.uses) },
     { id: 'used', label: 'Last use', number: true, value: (node) => node.lastUseSecondsAgo,
       cell: (node) => (node.lastUseSecondsAgo === null || node.lastUseSecondsAgo === undefined ? '–' : `${age(node.lastUseSecondsAgo)} ago`) },
   ];

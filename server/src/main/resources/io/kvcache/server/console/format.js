@@ -23,6 +23,11 @@ export function counted(value, one, many = `${one}s`) {
   return `${count(value)} ${value === 1 ? one : many}`;
 }
 
+/** Uses of a prefix, which are counted in steps above 3. */
+export function aboutUses(value) {
+  return value > 3 ? `about ${count(value)}` : count(value);
+}
+
 /** A rate or a mean: decimals only where they tell something. */
 export function decimal(value) {
   if (!isKnown(value)) {

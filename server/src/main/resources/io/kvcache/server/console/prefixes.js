@@ -2,7 +2,7 @@ import { request } from './api.js';
 import { tenantSelect } from './controls.js';
 import { confirm } from './dialog.js';
 import { bar, button, field, fill, h, keyText, name, select, visible } from './dom.js';
-import { age, ago, bytes, count, counted, percent, ratio } from './format.js';
+import { aboutUses, age, ago, bytes, count, counted, percent, ratio } from './format.js';
 import { serverNow } from './clock.js';
 import { table } from './table.js';
 import { toast } from './toast.js';
@@ -71,7 +71,7 @@ export function open(view) {
     nodes.setRows(data.nodes ?? []);
     models.setRows([...namespaces.values()]);
     fill(more, data.more > 0 && [
-      `Not shown: ${counted(data.more, 'prefix', 'prefixes')} used less recently. `,
+      `Not shown: ${counted(data.more, 'prefix', 'prefixes')} used less often, or smaller. `,
       limit < MAX_LIMIT && h('a', { href: link({ limit: Math.min(limit * 4, MAX_LIMIT) }) }, 'Show more')]);
   }
 
@@ -145,8 +145,8 @@ export function open(view) {
       { id: 'bytes', label: 'Size', number: true, value: (node) => node.bytes, cell: (node) => bytes(node.bytes) },
       tierColumn('memory', 'Memory', 'memoryBlocks'),
       tierColumn('disk', 'Disk', 'diskBlocks'),
-      { id: 'uses', label: 'Uses', number: true, hint: 'Of its first block since that came into memory: exact up to 3, above that within a factor of two; not counted under LRU',
-        value: (node) => node.uses, cell: (node) => (node.uses > 3 ? `about ${count(node.uses)}` : count(node.uses)) },
+      { id: 'uses', label: 'Uses', number: true, hint: 'Of its first block since that came into memory: exact up to 3, within a factor of two up to 513 and of eight above; not counted under LRU',
+        value: (node) => node.uses, cell: (node) => aboutUses(node.uses) },
       { id: 'used', label: 'Last use', number: true, value: (node) => node.lastUseSecondsAgo,
         cell: (node) => lastUse(node) },
     ];
