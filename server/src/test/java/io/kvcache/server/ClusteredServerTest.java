@@ -24,7 +24,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
+import redis.clients.jedis.Jedis;
+import redis.clients.jedis.exceptions.JedisDataException;
 import tools.jackson.databind.JsonNode;
 
 /// What a server tells of its cluster, and when it joins, drains and leaves.
@@ -141,6 +144,34 @@ final class ClusteredServerTest {
             assertThat(meanwhile).containsExactly("503 joining: the cluster does not know this server yet\n");
             assertThat(readiness(server.address().getPort())).isEqualTo("200 ready\n");
             assertThat(membership.told()).containsExactly("JOINING", "SERVING");
+        }
+    }
+
+    @Test
+    void givenAServerThatJoins_whenClientsReadAndWrite_thenTheyHearThatItJoins() throws Exception {
+        int port = TestMembership.freePort();
+        List<String> meanwhile = new ArrayList<>();
+        TestMembership membership = new TestMembership(() -> {
+            try (Jedis client = new Jedis("127.0.0.1", port, 20_000)) {
+                meanwhile.add(error(() -> client.get("key")));
+                meanwhile.add(error(() -> client.set("key", "value")));
+            }
+        });
+
+        try (CacheServer server = start(clustered(port), membership);
+                Jedis client = new Jedis("127.0.0.1", server.address().getPort())) {
+            assertThat(meanwhile)
+                    .hasSize(2)
+                    .containsOnly("TRYAGAIN kv-0 is joining the cluster and knows no server that serves yet");
+            assertThat(client.set("key", "value")).isEqualTo("OK");
+        }
+    }
+
+    private static String error(Supplier<String> command) {
+        try {
+            return command.get();
+        } catch (JedisDataException refused) {
+            return String.valueOf(refused.getMessage());
         }
     }
 

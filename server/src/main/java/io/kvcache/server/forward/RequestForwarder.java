@@ -29,7 +29,8 @@ import org.jspecify.annotations.Nullable;
 /// **When the owner does not answer**, a request about a value that never changes is run here at once: at worst it
 /// is a miss. A read of a value that may change is not, as the client would take the miss for the value's end: the
 /// client is to try again. A write of such a value waits until the view names an owner that answers, as only an
-/// owner's value is found later. After four seconds the client is told to try again.
+/// owner's value is found later. After four seconds the client is told to try again. While this server joins and
+/// knows no other that serves, the client is told so at once.
 ///
 /// **Ownership.** Of its connections and threads, until [#close].
 ///
@@ -202,15 +203,18 @@ public final class RequestForwarder implements AutoCloseable {
         do {
             SlotMap map = ownership.map();
             NodeInfo owner = map.owner(request.slot);
-            if (owner != null && map.isOwn(request.slot)) {
+            if (map.isOwn(request.slot)) {
                 return runHere(request);
             }
+            if (owner == null) {
+                return request.kind == Kind.CONTENT ? runUnowned(request) : unanswered(ownership.absenceReason());
+            }
             try {
-                Reply reply = owner == null ? null : ask(owner, request);
+                Reply reply = ask(owner, request);
                 if (reply != null) {
                     return reply;
                 }
-                problem = owner == null ? "no server of the cluster serves" : owner.name() + " does not own it yet";
+                problem = owner.name() + " does not own it yet";
             } catch (IllegalStateException refused) {
                 problem = owner.name() + " does not take it: " + refused.getMessage();
             } catch (UncheckedIOException unanswered) {
@@ -221,15 +225,16 @@ public final class RequestForwarder implements AutoCloseable {
                 }
             }
             if (request.kind == Kind.CONTENT) {
-                unanswered.increment();
-                return runHere(request);
-            }
-            if (owner == null && ownership.isLeaving()) {
-                return unanswered(problem + " any more");
+                return runUnowned(request);
             }
             pause();
         } while (System.nanoTime() < until && !Thread.currentThread().isInterrupted());
         return unanswered(problem);
+    }
+
+    private Reply runUnowned(Request request) {
+        unanswered.increment();
+        return runHere(request);
     }
 
     private Reply unanswered(String problem) {

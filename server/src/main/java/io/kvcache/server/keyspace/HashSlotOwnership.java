@@ -97,10 +97,13 @@ public final class HashSlotOwnership {
         return present;
     }
 
-    /// Returns whether this server gives its slots up and waits for no server to come.
-    public boolean isLeaving() {
+    /// Returns why no slot has an owner that this server knows, for the client: only a server that does not serve
+    /// itself knows none.
+    public String absenceReason() {
         NodeInfo self = present.view.node(node);
-        return self != null && self.state() == NodeState.DRAINING;
+        return self != null && self.state() == NodeState.DRAINING
+                ? "no server of the cluster serves any more"
+                : node + " is joining the cluster and knows no server that serves yet";
     }
 
     /// Name of this server.

@@ -88,10 +88,10 @@ final class HashSlotRedirector {
         return slot == NO_KEY ? null : redirectionOf(slot, ownership.map());
     }
 
-    private static @Nullable String redirectionOf(int slot, SlotMap map) {
+    private @Nullable String redirectionOf(int slot, SlotMap map) {
         NodeInfo owner = map.owner(slot);
         if (owner == null) {
-            return "CLUSTERDOWN no server of the cluster serves at present";
+            return "CLUSTERDOWN " + ownership.absenceReason();
         }
         if (map.isOwn(slot)) {
             return null;
@@ -114,7 +114,7 @@ final class HashSlotRedirector {
     }
 
     /// The command cannot run any more, also when the slot has become this server's meanwhile.
-    private static String answer(int slot, SlotMap map) {
+    private String answer(int slot, SlotMap map) {
         String redirection = redirectionOf(slot, map);
         return redirection == null ? "TRYAGAIN slot " + slot + " has just become this server's" : redirection;
     }
