@@ -8,6 +8,8 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.contract.Pause;
+import io.kvcache.server.cli.CliRunner;
+import io.kvcache.server.cli.CliRunner.CliResult;
 import io.kvcache.server.lm.LmTestClient;
 import java.io.IOException;
 import java.io.InputStream;
@@ -288,6 +290,7 @@ final class DiskValuesTest {
             }
             Files.delete(tier);
             String problem = "disk " + tier.getParent() + " is read only: " + tier + " was removed";
+            assertThat(answers(server, "SAVE\r\n")).singleElement().asString().startsWith("-ERR not saved: " + problem);
             assertThat(answers(server, "SET b 2\r\nSAVE\r\n"))
                     .hasSize(2)
                     .last()
@@ -297,6 +300,12 @@ final class DiskValuesTest {
             assertThat(page(client, server, "/health/ready"))
                     .startsWith("ready\n")
                     .contains(problem);
+
+            CliResult reopened = CliRunner.run("disk", "reopen", "0", "--port=" + server.port());
+
+            assertThat(reopened.out()).isEqualTo("0 disk " + tier.getParent() + " is serving\n");
+            assertThat(reopened.exitCode()).isZero();
+            assertThat(answers(server, "SAVE\r\n")).containsExactly("+OK");
         }
     }
 

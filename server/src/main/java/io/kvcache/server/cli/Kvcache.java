@@ -188,21 +188,37 @@ public final class Kvcache implements Runnable {
             return 0;
         }
 
+        /// How long a disk is waited for: a full one of a TiB is open within a tenth of a second.
+        private static final long REOPEN_NANOS = TimeUnit.SECONDS.toNanos(10);
+
+        private static final long LOOK_MILLIS = 50;
+
         @Command(
                 name = "reopen",
-                description = "Reopen a disk that was taken out, or that has become read-only.",
+                description = "Reopen a disk that was taken out, or that has become read-only. Waits for it for 10 s.",
                 mixinStandardHelpOptions = true)
         int reopen(
                 @Mixin ConnectionOptions server,
                 @Parameters(paramLabel = "DISK", description = "The disk's number or directory.") String disk)
-                throws IOException {
+                throws IOException, InterruptedException {
             try (HttpApiClient client = server.httpClient()) {
                 String name = URLEncoder.encode(disk, StandardCharsets.UTF_8).replace("+", "%20");
+                JsonNode state = client.post("/v1/disks/" + name + "/reopen");
+                int number = state.get("number").intValue();
+                long end = System.nanoTime() + REOPEN_NANOS;
+                while (!serves(state) && System.nanoTime() < end) {
+                    Thread.sleep(LOOK_MILLIS);
+                    state = client.get("/v1/disks").get("disks").get(number);
+                }
                 PrintWriter out = spec.commandLine().getOut();
-                out.println(formatDisk(client.post("/v1/disks/" + name + "/reopen")));
+                out.println(formatDisk(state));
                 out.flush();
-                return 0;
+                return serves(state) ? 0 : 1;
             }
+        }
+
+        private static boolean serves(JsonNode disk) {
+            return disk.get("state").stringValue().equals("serving");
         }
 
         private static String formatDisk(JsonNode disk) {

@@ -332,8 +332,11 @@ final class InfoCommands {
                                             / 1000);
                                     out.writeOk();
                                 } else {
-                                    out.writeError("ERR not all is on disk, " + unsavedBytes
-                                            + " bytes are in memory alone: " + unsavedCause());
+                                    out.writeError((unsavedBytes == 0
+                                                    ? "ERR not saved: "
+                                                    : "ERR not all is on disk, " + unsavedBytes
+                                                            + " bytes are in memory alone: ")
+                                            + unsavedCause());
                                 }
                             },
                             _ -> {});
