@@ -201,8 +201,8 @@ final class JGroupsStack {
             socket.getOutputStream().write(join(own, secret.proof(ACCEPTING, statement)));
             if (!MessageDigest.isEqual(secret.proof(CONNECTING, statement), readProof(in))) {
                 throw new RefusedException(
-                        "it has not proved that it knows the secret in %s, which servers of this cluster have in common: they run as one user on one host"
-                                .formatted(secret.file()));
+                        "its cluster.name is not %s, or it does not know the secret in %s, which all servers of one user on one host have in common"
+                                .formatted(name(), secret.file()));
             }
             socket.setSoTimeout(0);
             return socket;
@@ -227,7 +227,8 @@ final class JGroupsStack {
             List<byte[]> statement =
                     statement(own, theirs, socket.getLocalSocketAddress(), socket.getRemoteSocketAddress());
             if (!MessageDigest.isEqual(secret.proof(ACCEPTING, statement), read(in, PROOF_BYTES))) {
-                throw new RefusedException("it does not know the secret in " + secret.file());
+                throw new RefusedException("its cluster.name is not %s, or it does not know the secret in %s"
+                        .formatted(name(), secret.file()));
             }
             socket.getOutputStream().write(secret.proof(CONNECTING, statement));
             socket.setSoTimeout(patience);
@@ -246,6 +247,10 @@ final class JGroupsStack {
             System.arraycopy(first, 0, both, 0, first.length);
             System.arraycopy(second, 0, both, first.length, second.length);
             return both;
+        }
+
+        private String name() {
+            return new String(cluster, StandardCharsets.UTF_8);
         }
 
         /// At most once a minute: a server tries again and again.

@@ -57,6 +57,11 @@ final class SecretSocketsTest {
         loggers.forEach(logger -> logger.addHandler(handler));
     }
 
+    private static final String CAUSES =
+            "its cluster.name is not " + TestMember.CLUSTER + ", or it does not know the secret in ";
+    private static final String REFUSED = "to the port of the cluster is refused: " + CAUSES;
+    private static final String TOLD_NOTHING = "is no server of this cluster, and is told nothing: " + CAUSES;
+
     @AfterEach
     void close() {
         members.reversed().forEach(TestMember::close);
@@ -85,8 +90,24 @@ final class SecretSocketsTest {
 
         assertThat(strange.names()).containsExactly("kv-1");
         assertAlone(own);
-        awaitWarning("to the port of the cluster is refused: it has not proved that it knows the secret in ");
-        awaitWarning("is no server of this cluster, and is told nothing: it does not know the secret in ");
+        awaitWarning(REFUSED);
+        awaitWarning(TOLD_NOTHING);
+    }
+
+    /// The secret is right, and a proof does not say which of the two is wrong.
+    @Test
+    void givenAServerWithAnotherClusterName_whenItStarts_thenBothSidesNameTheNameAsACause()
+            throws InterruptedException {
+        TestMember own = member("kv-0", 0, ports, TestMember.SECRET);
+        TestMember mistyped = TestMember.of(
+                TestMember.info("kv-1"), TestMember.settings("mistyped", ports.get(1), ports, TestMember.SECRET));
+        members.add(mistyped);
+
+        TestMember.start(List.of(own, mistyped));
+
+        assertAlone(own);
+        awaitWarning(REFUSED);
+        awaitWarning("its cluster.name is not mistyped, or ");
     }
 
     private void awaitWarning(String part) {
@@ -139,7 +160,7 @@ final class SecretSocketsTest {
             assertThat(other.names()).containsExactly("kv-1");
         }
         assertAlone(own);
-        awaitWarning("is no server of this cluster, and is told nothing: it does not know the secret in ");
+        awaitWarning(TOLD_NOTHING);
     }
 
     private static void passAllOn(ServerSocket between, int port) {
