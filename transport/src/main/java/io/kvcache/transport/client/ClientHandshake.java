@@ -20,6 +20,7 @@ import io.kvcache.transport.wire.Secret;
 import io.kvcache.transport.wire.Status;
 import java.io.IOException;
 import java.util.Objects;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /// Opens a connection and authenticates; then passes its frames on to the connection's user.
@@ -33,6 +34,8 @@ final class ClientHandshake implements FrameHandler {
     private @Nullable Welcome welcome;
     private @Nullable RpcException refusal;
     private @Nullable FrameHandler next;
+    private boolean answered;
+    private volatile @Nullable DisconnectReason closed;
 
     private ClientHandshake(@Nullable Secret secret, Hello hello) {
         this.secret = secret;
@@ -101,7 +104,7 @@ final class ClientHandshake implements FrameHandler {
     private Welcome run(FrameConnection connection, long patienceNanos) throws RpcException {
         connection.send(hello.frame(1, patienceNanos));
         while (challenge == null) {
-            pump(connection);
+            pump(connection, patienceNanos);
         }
         if (challenge.version() != Hello.VERSION) {
             throw RpcException.rejected(
@@ -111,7 +114,7 @@ final class ClientHandshake implements FrameHandler {
         Secret shown = challenge.proofRequired() ? proof.clientProof() : Secret.zeros(Proof.BYTES);
         connection.send(new BodyWriter().bytes(shown.bytes()).request(MessageType.AUTH, 2, patienceNanos));
         while (welcome == null) {
-            pump(connection);
+            pump(connection, patienceNanos);
         }
         if (secret != null && !welcome.proof().equals(proof.serverProof())) {
             throw RpcException.rejected(Status.UNAUTHORIZED, "the server does not know the secret");
@@ -119,14 +122,32 @@ final class ClientHandshake implements FrameHandler {
         return welcome;
     }
 
-    private void pump(FrameConnection connection) throws RpcException {
+    private void pump(FrameConnection connection, long patienceNanos) throws RpcException {
         boolean open = connection.pump();
         if (refusal != null) {
             throw refusal;
         }
         if (!open) {
-            throw RpcException.noReply(
-                    "the connection broke while it was opened; it must be a port of transport.listen, 7420 by default");
+            throw RpcException.noReply(closeReason(patienceNanos));
+        }
+    }
+
+    /// Bytes that are not even a challenge are of another protocol.
+    private String closeReason(long patienceNanos) {
+        if (answered && challenge == null) {
+            return "what answers does not speak KVCache's protocol; it must be a port of transport.listen, 7420 by"
+                    + " default";
+        }
+        return closed == DisconnectReason.STALLED
+                ? "it took the connection and was silent for " + TimeUnit.NANOSECONDS.toMillis(patienceNanos) + " ms"
+                : "it closed the connection while that was opened";
+    }
+
+    @Override
+    public void onBytesReceived() {
+        answered = true;
+        if (next != null) {
+            next.onBytesReceived();
         }
     }
 
@@ -153,6 +174,7 @@ final class ClientHandshake implements FrameHandler {
 
     @Override
     public void onClosed(DisconnectReason reason) {
+        closed = reason;
         if (next != null) {
             next.onClosed(reason);
         }

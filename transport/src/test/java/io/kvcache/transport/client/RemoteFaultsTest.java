@@ -21,6 +21,9 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
@@ -235,6 +238,29 @@ final class RemoteFaultsTest {
             assertThatThrownBy(() -> RemoteKvCache.connect(wrong))
                     .isInstanceOf(IllegalArgumentException.class)
                     .hasMessageContaining("allowed: host:port");
+        }
+    }
+
+    @Test
+    void givenAPortOfAnotherProtocolAndOneThatIsSilent_whenConnected_thenEachIsToldApart() throws Exception {
+        try (ServerSocket other = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
+                ServerSocket silent = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            Thread.ofVirtual().start(() -> {
+                try (Socket client = other.accept()) {
+                    client.getOutputStream().write("-ERR unknown command\r\n".getBytes(StandardCharsets.US_ASCII));
+                } catch (IOException ended) {
+                    throw new UncheckedIOException(ended);
+                }
+            });
+            assertThatThrownBy(() -> RemoteKvCache.connect("127.0.0.1:" + other.getLocalPort()))
+                    .isInstanceOf(UncheckedIOException.class)
+                    .hasMessageContaining("must be a port of transport.listen");
+            assertThatThrownBy(() -> RemoteKvCache.builder("127.0.0.1:" + silent.getLocalPort())
+                            .requestTimeout(Duration.ofMillis(300))
+                            .connect())
+                    .isInstanceOf(UncheckedIOException.class)
+                    .hasMessageContaining("was silent for ")
+                    .hasMessageNotContaining("transport.listen");
         }
     }
 
