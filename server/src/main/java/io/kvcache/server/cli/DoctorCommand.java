@@ -71,7 +71,7 @@ final class DoctorCommand implements Callable<Integer> {
             printRow("verdict", verdict(facts), out);
         }
         out.flush();
-        return 0;
+        return facts.stream().anyMatch(SystemCheck::isUnusableDisk) ? 1 : 0;
     }
 
     /// A line for each GPU, as far as the module that uses them is there.
@@ -92,7 +92,7 @@ final class DoctorCommand implements Callable<Integer> {
     private void print(CheckResult checkResult, PrintWriter out) {
         printRow(checkResult.name(), checkResult.value(), out);
         if (!checkResult.advice().isEmpty()) {
-            printRow("", "do this: " + checkResult.advice(), out);
+            out.println(" ".repeat(VALUE_COLUMN) + "do this: " + checkResult.advice()); // whole, to be pasted
         }
     }
 
@@ -101,8 +101,13 @@ final class DoctorCommand implements Callable<Integer> {
         out.println(TextWidth.wrap(row, VALUE_COLUMN, spec.commandLine().getUsageHelpWidth()));
     }
 
-    /// No check keeps a server from starting, so the verdict is what to mend.
+    /// No check keeps a server from starting but that of the directory it was asked for.
     static String verdict(List<CheckResult> facts) {
+        for (CheckResult each : facts) {
+            if (SystemCheck.isUnusableDisk(each)) {
+                return "not ready: " + each.name() + " cannot be used, see above";
+            }
+        }
         List<String> advised = facts.stream()
                 .filter(each -> !each.advice().isEmpty())
                 .map(CheckResult::name)

@@ -49,6 +49,8 @@ public final class SystemCheck {
     /// The name of the check of graphics processors.
     public static final String GPU = "GPU";
 
+    private static final String NOT_MEASURED = "not measured: ";
+
     private SystemCheck() {}
 
     /// All facts of this machine, in the order they are shown in.
@@ -79,6 +81,11 @@ public final class SystemCheck {
             facts.addAll(DiskCheck.run(disk));
         }
         return facts;
+    }
+
+    /// Returns whether a disk tier cannot be where the check was asked to measure one.
+    public static boolean isUnusableDisk(CheckResult check) {
+        return check.value().startsWith(NOT_MEASURED);
     }
 
     static CheckResult checkHostName(HostNameCheck check) {
@@ -140,13 +147,22 @@ public final class SystemCheck {
 
     static CheckResult checkAbandonedMemory(List<AbandonedFolder> left) {
         String folders = left.stream()
-                .map(each -> each.folder() + ": " + ByteSizeFormat.format(each.bytes()))
+                .map(each -> each.folder() + ": " + ByteSizeFormat.format(each.bytes()) + mappedBy(each))
                 .collect(Collectors.joining(", "));
+        boolean mapped = left.stream().anyMatch(each -> !each.mappedBy().isEmpty());
         return CheckResult.of(
                 "left in " + SHARED_MEMORY,
                 left.isEmpty() ? "nothing" : folders,
                 !left.isEmpty(),
-                "start a server as this user, which removes what killed servers left behind");
+                (mapped ? "end the clients that map it, then " : "")
+                        + "start a server as this user, which removes what killed servers left behind");
+    }
+
+    private static String mappedBy(AbandonedFolder left) {
+        return left.mappedBy().isEmpty()
+                ? ""
+                : ", mapped by PID "
+                        + left.mappedBy().stream().map(String::valueOf).collect(Collectors.joining(" and "));
     }
 
     /// Reports the first line that a program prints, or `none`.
@@ -179,9 +195,7 @@ public final class SystemCheck {
             } catch (IOException failed) {
                 String reason = failed.getMessage() == null ? failed.toString() : failed.getMessage();
                 return List.of(new CheckResult(
-                        "disk " + folder,
-                        "not measured: " + reason,
-                        "name a directory with room that you may write to"));
+                        "disk " + folder, NOT_MEASURED + reason, "name a directory with room that you may write to"));
             }
         }
 

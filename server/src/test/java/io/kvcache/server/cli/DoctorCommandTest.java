@@ -69,6 +69,14 @@ final class DoctorCommandTest {
     }
 
     @Test
+    void givenADirectoryThatCannotBeWritten_whenAsked_thenTheVerdictIsNotReady() {
+        CliRunner.CliResult cliResult = CliRunner.run("doctor", "/proc");
+
+        assertThat(cliResult.exitCode()).isEqualTo(1);
+        assertThat(cliResult.out()).contains("not measured: ", "not ready: disk /proc cannot be used, see above");
+    }
+
+    @Test
     void givenNoSuchDirectory_whenAsked_thenItIsNamed() {
         CliRunner.CliResult cliResult =
                 CliRunner.run("doctor", folder.resolve("missing").toString());

@@ -74,12 +74,17 @@ final class SystemCheckTest {
 
     @Test
     void givenFoldersOfKilledServers_whenChecked_thenTheyAreListedWithAdvice() {
-        AbandonedFolder left = new AbandonedFolder(Path.of("/dev/shm/kvcache-me-7420"), 64 << 20);
+        AbandonedFolder left = new AbandonedFolder(Path.of("/dev/shm/kvcache-me-7420"), 64 << 20, List.of());
+        AbandonedFolder mapped = new AbandonedFolder(left.folder(), left.bytes(), List.of(7L, 12L));
         assertThat(SystemCheck.checkAbandonedMemory(List.of(left, left)))
                 .satisfies(check -> assertThat(check.value())
                         .isEqualTo("/dev/shm/kvcache-me-7420: 64.0 MiB (67108864 bytes), "
                                 + "/dev/shm/kvcache-me-7420: 64.0 MiB (67108864 bytes)"))
                 .satisfies(check -> assertThat(check.advice()).contains("start a server as this user"));
+        assertThat(SystemCheck.checkAbandonedMemory(List.of(mapped)))
+                .satisfies(check -> assertThat(check.value())
+                        .isEqualTo("/dev/shm/kvcache-me-7420: 64.0 MiB (67108864 bytes), mapped by PID 7 and 12"))
+                .satisfies(check -> assertThat(check.advice()).startsWith("end the clients that map it"));
         assertThat(SystemCheck.checkAbandonedMemory(List.of()))
                 .isEqualTo(CheckResult.of("left in /dev/shm", "nothing"));
     }

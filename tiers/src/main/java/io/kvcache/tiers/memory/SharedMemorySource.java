@@ -82,16 +82,18 @@ public final class SharedMemorySource implements HostMemorySource {
     /// A folder that a killed store left behind.
     ///
     /// @param bytes of the files in it
-    public record AbandonedFolder(Path folder, long bytes) {}
+    /// @param mappedBy process ids of clients that still map some of it, as far as this user can see; it is removed
+    ///     only after they have ended
+    public record AbandonedFolder(Path folder, long bytes, List<Long> mappedBy) {}
 
-    /// Returns the folders that killed stores of this user left behind, of which no process has anything mapped.
+    /// Returns the folders that killed stores of this user left behind.
     ///
     /// @param parent a file system in memory, such as `/dev/shm`
     public static List<AbandonedFolder> abandoned(Path parent) {
         return ShmDirectoryLock.abandoned(parent, false);
     }
 
-    /// Removes the folders that killed stores of this user left behind, and returns them.
+    /// Removes the folders that killed stores of this user left behind and that no process maps, and returns them.
     ///
     /// @param parent a file system in memory, such as `/dev/shm`
     public static List<AbandonedFolder> removeAbandoned(Path parent) {

@@ -122,8 +122,8 @@ final class ShmDirectoryLock implements AutoCloseable {
     }
 
     /// Returns the folders of stores that were killed, and removes them if wanted. They belong to this user, have
-    /// the files of a store and nothing else, and a lock that is free. No process has anything of them mapped, as
-    /// far as this user can see.
+    /// the files of a store and nothing else, and a lock that is free. Those that a process still maps stay, as far
+    /// as this user can see.
     ///
     /// @param parent a file system in memory, such as `/dev/shm`
     static List<AbandonedFolder> abandoned(Path parent, boolean remove) {
@@ -144,8 +144,12 @@ final class ShmDirectoryLock implements AutoCloseable {
     private static @Nullable AbandonedFolder abandonedFolder(Path folder, boolean remove) {
         try {
             long bytes = isPrivate(folder) ? storeBytes(folder) : 0;
-            boolean abandoned = bytes > 0 && !isMapped(folder) && takeAbandoned(folder, remove);
-            return abandoned ? new AbandonedFolder(folder, bytes) : null;
+            if (bytes == 0) {
+                return null;
+            }
+            List<Long> mappedBy = processesThatMap(folder);
+            boolean abandoned = (!remove || mappedBy.isEmpty()) && takeAbandoned(folder, remove);
+            return abandoned ? new AbandonedFolder(folder, bytes, mappedBy) : null;
         } catch (IOException | DirectoryIteratorException busy) {
             LOG.log(Level.DEBUG, "left where it is: " + folder, busy);
             return null;
@@ -175,15 +179,16 @@ final class ShmDirectoryLock implements AutoCloseable {
         return locked ? bytes : 0;
     }
 
-    private static boolean isMapped(Path folder) throws IOException {
+    private static List<Long> processesThatMap(Path folder) throws IOException {
+        List<Long> found = new ArrayList<>();
         try (DirectoryStream<Path> processes = Files.newDirectoryStream(Path.of("/proc"), "[0-9]*")) {
             for (Path process : processes) {
                 if (isMappedBy(process, folder + "/")) {
-                    return true;
+                    found.add(Long.parseLong(process.getFileName().toString()));
                 }
             }
         }
-        return false;
+        return found;
     }
 
     private static boolean isMappedBy(Path process, String prefix) {

@@ -56,8 +56,10 @@ final class AbandonedMemoryTest {
             child.kill();
         }
         long bytes = SLOTS + records();
-        assertThat(SharedMemorySource.abandoned(above)).containsExactly(new AbandonedFolder(folder(), bytes));
-        assertThat(SharedMemorySource.removeAbandoned(above)).containsExactly(new AbandonedFolder(folder(), bytes));
+        assertThat(SharedMemorySource.abandoned(above))
+                .containsExactly(new AbandonedFolder(folder(), bytes, List.of()));
+        assertThat(SharedMemorySource.removeAbandoned(above))
+                .containsExactly(new AbandonedFolder(folder(), bytes, List.of()));
         assertThat(above).isEmptyDirectory();
     }
 
@@ -76,6 +78,10 @@ final class AbandonedMemoryTest {
         try (Arena arena = Arena.ofConfined()) {
             map(arena);
             assertThat(SharedMemorySource.removeAbandoned(above)).isEmpty();
+            assertThat(SharedMemorySource.abandoned(above))
+                    .singleElement()
+                    .extracting(AbandonedFolder::mappedBy)
+                    .isEqualTo(List.of(ProcessHandle.current().pid()));
             assertThat(folder()).isDirectoryContaining("glob:**lock");
         }
         assertThat(SharedMemorySource.removeAbandoned(above)).hasSize(1);
