@@ -53,9 +53,11 @@ public record MemoryConfig(
                     readStaging(from, usual.staging));
             long most = machineBytes / 100 * MAX_MACHINE_PERCENT - domainBytes;
             if (memory.hostBytes > most) {
+                long jvmBytes = MemoryBudget.of(0, 0).totalBytes();
                 throw new IllegalArgumentException("memory.host_bytes is " + ByteSizeFormat.format(memory.hostBytes)
-                        + "; it takes up to " + ByteSizeFormat.format(Math.max(0, most)) + ", which is "
-                        + MAX_MACHINE_PERCENT + " % of the memory there is, with the heap, network buffers and records"
+                        + "; with heap and network buffers (" + ByteSizeFormat.format(jvmBytes) + " here) and records"
+                        + " together it takes up to " + ByteSizeFormat.format(Math.max(0, most)) + ", "
+                        + MAX_MACHINE_PERCENT + " % of the memory there is"
                         + (domainBytes == 0
                                 ? ""
                                 : " without the " + ByteSizeFormat.format(domainBytes) + " of the domains"));

@@ -317,7 +317,9 @@ final class ConfigReaderTest {
         assertThat(problems("memory: {host_bytes: 15GiB}", Map.of()))
                 .singleElement()
                 .asString()
-                .contains("memory.host_bytes is 15.0 GiB (16106127360 bytes); it takes up to 14.4 GiB (15461882");
+                .contains(
+                        "memory.host_bytes is 15.0 GiB (16106127360 bytes); with heap and network buffers (",
+                        " and records together it takes up to 14.4 GiB (15461882");
     }
 
     @Test
