@@ -1058,6 +1058,14 @@ class Client(BaseClient):
                 self._closed.wait(pause)
                 pause = min(pause * 2, 5.0)
 
+    def _give_up(self, why: str) -> None:
+        """Ends the calls that wait, and connects no more. For a server that is gone; ``close`` does the rest."""
+        self._closed.set()
+        self._wanted.set()
+        for connection in (self._connection, *self._joined):
+            if connection is not None:
+                connection.fail(why)
+
     def close(self) -> None:
         """Ends the session, and all that it holds.
 

@@ -29,6 +29,9 @@ _WATCH_SECONDS = 2.0
 _SILENT_SECONDS = 4.0
 """How much longer it may take before another server is asked."""
 
+_DROPPED_SECONDS = 1.0
+"""How long a server that a view lacks may take to show that it knows more servers."""
+
 _PAUSE_SECONDS = 0.1
 _CONNECT_SECONDS = 1.0
 """How long a first connection to every server is waited for, once one of them is connected."""
@@ -242,7 +245,10 @@ class ClusterClient(BaseClient):
         return Client(address[4:] if tls else address, tls=self._tls or tls, lazy=lazy, **self._options)
 
     def _use(self, view: View) -> None:
-        """Makes the route of a view, with sessions with new servers. Those of servers that are gone end a bit later."""
+        """Makes the route of a view, with sessions with new servers.
+
+        What waits for a server that is gone ends now, its session a bit later.
+        """
         with self._lock:
             self._check_open()
             before = {each.address: client for each, client in zip(self._route.view.servers, self._route.all)}
@@ -256,6 +262,8 @@ class ClusterClient(BaseClient):
             self._route = _Route(view, clients)
             end = time.monotonic() + self.timeout + _CONNECT_SECONDS
             self._retired += [(client, end) for client in before.values()]
+        for client in before.values():
+            client._give_up("the server has left the cluster")
         serving = ", ".join(each.node.name for each in view.serving)
         logger.info("KVCache: the cluster %s is served by %s", view.cluster, serving)
 
@@ -316,7 +324,7 @@ class ClusterClient(BaseClient):
         for each, client in zip(self._route.view.servers, self._route.all):
             if each.address not in there and client.connected:
                 with contextlib.suppress(KvCacheError):
-                    other = _ask(client, client._connected(), 0, 0)
+                    other = _ask(client, client._connected(), 0, 0, _DROPPED_SECONDS)
                     if other is not None and len(other.serving) > len(largest.serving):
                         largest = other
         return largest
@@ -405,9 +413,14 @@ def _addresses(addresses: Union[str, Sequence[str]]) -> List[str]:
     return seeds
 
 
-def _ask(client: Client, connection: Any, known: int, seconds: float) -> Optional[View]:
-    """Returns a server's view, or None where it is the known one for so many seconds."""
-    timeout = seconds + min(client.timeout, _SILENT_SECONDS)
+def _ask(
+    client: Client, connection: Any, known: int, seconds: float, silent: float = _SILENT_SECONDS
+) -> Optional[View]:
+    """Returns a server's view, or None where it is the known one for so many seconds.
+
+    :param silent: how much longer the server may take
+    """
+    timeout = seconds + min(client.timeout, silent)
     body = connection.request(wire.VIEW, struct.pack("<QQ", known, int(seconds * 1e9)), timeout)
     return _read_view(body[1:]) if body[0] else None
 

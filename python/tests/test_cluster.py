@@ -282,6 +282,30 @@ class ChangingClusterTest(unittest.TestCase):
         self.assertFalse(values.contains_now(b"value 1"))
 
 
+    def test_a_call_to_a_server_that_stands_still_ends_when_the_view_drops_it(self) -> None:
+        cluster = Cluster()
+        self.addCleanup(cluster.close)
+        client = ClusterClient(cluster.address, timeout=300)
+        self.addCleanup(client.close)
+        until(lambda: serving(client) == 3 and all(each.connected for each in client._route.serving), "three")
+        values = client.namespace("model")
+        stopped = cluster.nodes[1]
+        owned = (b"key %d" % number for number in range(1000))
+        key = next(each for each in owned if getattr(client._route.of_value(each), "server") == stopped.address)
+        found: List[Optional[bytearray]] = []
+        stopped.signal(signal.SIGSTOP)
+        try:
+            call = threading.Thread(target=lambda: found.append(values.get(key)), daemon=True)
+            # Asking the dropped server for its own view would end the call as well, by the answer that does not come.
+            with mock.patch.object(client, "_larger", lambda view: view):
+                call.start()
+                until(lambda: found, "the end of the call", 60)
+        finally:
+            stopped.signal(signal.SIGCONT)
+        self.assertEqual(found, [None])
+        self.assertEqual(serving(client), 2)
+
+
 class ConnectedTest:
     """Has tests of a connector run with a cluster in place of their server."""
 
