@@ -31,14 +31,15 @@ export function open(view) {
       slow.setRows(data.slow ?? []);
       fill(slowNote, isKnown(data.slowMillis)
         ? `Requests that took ${millis(data.slowMillis)} or longer.`
-        : 'Slow requests are not recorded: no threshold is configured.');
+        : 'Slow requests are not recorded: the setting log.slow is 0.');
       latency.element.hidden = !data.latency;
       latency.setRows(Object.entries(data.latency ?? {}).map(([of, values]) => ({ request: of, ...values })));
       connections.setRows(data.connections ?? []);
       const others = data.open - data.operators;
       fill(shown, data.shown < others ? `${count(data.shown)} of ${counted(others, 'open connection')} are shown. `
         : `${counted(others, 'open connection')}. `,
-      data.operators > 0 && `Not shown: ${counted(data.operators, 'connection')} of this console and of others that asked for the server’s pages last.`);
+      data.operators > 0 && `Not shown: ${counted(data.operators, 'connection')} of this console and of others that asked for the server’s pages last. `,
+      'Clients of transport.listen, such as engines with the Python client, are not listed here.');
     },
   });
 }

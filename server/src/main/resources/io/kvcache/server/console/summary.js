@@ -44,7 +44,7 @@ export function summary(view, minutes, withSizes) {
   function gpuTime() {
     const { prefill, gpuPrice } = prices(server);
     if (prefill === null) {
-      return [', or ', h('button', { type: 'button', class: 'btn-text', onclick: askForSpeed }, 'set the prefill speed'), ' for GPU hours'];
+      return [' (', h('button', { type: 'button', class: 'btn-text', onclick: askForSpeed }, 'set the prefill speed'), ' to see GPU hours)'];
     }
     const hours = total.tokensSaved / prefill / 3600;
     return [', which is ', h('b', {}, `${decimal(hours)} GPU hours`), ` at ${compact(prefill)} tokens/s`,

@@ -88,7 +88,7 @@ export function open(view) {
     const gain = ratio(hits - lruHits, lruHits);
     const more = gain === null ? null : Math.abs(gain) < 0.0005 ? 'as much as' : `${percent(Math.abs(gain))} ${gain > 0 ? 'more' : 'less'} than`;
     fill(policy, title, h('p', {}, more === null ? 'Neither has found anything of the sample yet.'
-      : ['Where they differ, ', name, ' finds ', h('b', {}, more), ' LRU.']),
+      : [name, ' finds ', h('b', {}, more), ' LRU.']),
     h('p', { class: 'note' }, `In a sample of ${count(sampledUses)} uses since memory was full, ${name} found ${count(hits)} and LRU would have found ${count(lruHits)}. `
       + 'Uses of what is also on a disk are left out, as neither loses those: so this is no hit ratio of the cache. '
       + `Evictions are ordered by ${followsLru ? 'LRU now, as it finds more' : `${name} now`}; ${count(switches)} switches since the start.`));
