@@ -400,11 +400,11 @@ class Blocks:
         return chain
 
     def match(self, chain: Chain) -> Match:
-        """Returns how much of a chain is present. Without a message where the server shares memory, and is not busy."""
+        """Returns how much of a chain is present. Without a message where the server shares memory, has no GPU, and is not busy."""
         self._check(chain)
         self._client._connected()
         index = self._client._index
-        if index is not None and self.namespace._record_number is not None:
+        if index is not None and not index.has_device and self.namespace._record_number is not None:
             found = index.match(chain._entries, _ENTRY.size, self.namespace._record_number)
             if found is not None:
                 return Match(0, *found)

@@ -42,7 +42,7 @@ _SPAN = struct.Struct("<QQ")
 _LISTED = struct.Struct("<16sQ")
 _MOST_LISTED = 131_072
 _STATS_BYTES = 176
-_NAMESPACE_STATS = struct.Struct("<II7Q")
+_NAMESPACE_STATS = struct.Struct("<II8Q")
 DIGEST_BYTES = 16
 """Of a key's digest, which name a value in the shared index and in messages."""
 

@@ -12,7 +12,7 @@ from typing import Deque, List, Optional, Tuple
 
 from kvcache.errors import KvCacheError
 
-_HEADER = struct.Struct("<8sIIQIIQQQI")
+_HEADER = struct.Struct("<8sIIQIIQQQII")
 _PROOF_AT = 64
 _PAGE = 4096
 _LINE_BYTES = 64
@@ -112,11 +112,14 @@ class SharedIndex:
             self._map = mmap.mmap(descriptor, 0, prot=mmap.PROT_READ)
         finally:
             os.close(descriptor)
-        magic, version, state, found, count, self._buckets, heads, lines, _, page = _HEADER.unpack_from(self._map, 0)
+        header = _HEADER.unpack_from(self._map, 0)
+        magic, version, state, found, count, self._buckets, heads, lines, _, page, devices = header
         if magic != b"KVCINDEX" or version != 1 or found != epoch or page != _PAGE:
             raise KvCacheError(f"{records} in {directory} is not the index of this server, version 1")
         if state != 1:
             raise KvCacheError(f"the server of {directory} is closed")
+        self.has_device = devices != 0
+        """Whether blocks may be on a GPU, which the index does not show."""
         self.proof = bytes(self._map[_PROOF_AT : _PROOF_AT + 16])
         view = memoryview(self._map)
         self._heads = view[heads : heads + 4 * self._buckets].cast("i")

@@ -166,7 +166,9 @@ class GpuTest(unittest.TestCase):
         self.assertEqual(store.blocks, 2)
         self.assertEqual(engine.blocks.match(engine.blocks.chain(tokens(1, 2))).blocks, 0, "before it is sealed")
         self.assertEqual(store.seal(), 2)
-        self.assertEqual(engine.blocks.match(engine.blocks.chain(tokens(1, 2))).blocks, 2)
+        stored = engine.blocks.chain(tokens(1, 2))
+        self.assertEqual(engine.blocks.match(stored).blocks, 2)
+        until(lambda: engine.blocks.match(stored) == (2, 0, 0), "both blocks to be on the GPU too")
         self.assertEqual(
             bytes(engine.blocks.get(engine.blocks.chain(tokens(1, 2)))[1]), blocks[1], "over the connection"
         )
@@ -216,7 +218,7 @@ class GpuTest(unittest.TestCase):
             chain.close()
         self.assertGreater(found, 0)
         with urllib.request.urlopen(f"http://127.0.0.1:{self.server.port}/v1/stats") as stats:
-            loaded = [each["blocksArrived"] for each in json.load(stats)["namespaces"] if each["blocksArrived"]]
+            loaded = [each["blocksFromDevice"] for each in json.load(stats)["namespaces"] if each["blocksFromDevice"]]
         self.assertTrue(loaded, "from the GPU")
 
     def test_wrong_requests_are_refused_and_the_session_goes_on(self) -> None:

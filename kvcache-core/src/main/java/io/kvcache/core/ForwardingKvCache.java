@@ -64,8 +64,8 @@ public abstract class ForwardingKvCache implements LocalKvCache {
     }
 
     @Override
-    public void countFoundBelow(Namespace namespace, int blocks) {
-        delegate.countFoundBelow(namespace, blocks);
+    public void countFromDevice(Namespace namespace, int blocks, int alone) {
+        delegate.countFromDevice(namespace, blocks, alone);
     }
 
     @Override

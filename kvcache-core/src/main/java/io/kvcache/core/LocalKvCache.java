@@ -42,10 +42,11 @@ public interface LocalKvCache extends KvCache {
     /// look-up, so that the hit ratio is that of clients.
     BlockTable acquireCopy(BlockChain chain, int from, Duration timeout);
 
-    /// Counts blocks as found in a lower tier that a request did not get through its table, as a device in front of
-    /// that
-    /// tier has handed them over itself.
-    void countFoundBelow(Namespace namespace, int blocks);
+    /// Counts blocks that an engine took from the memory of its own device.
+    ///
+    /// @param blocks that no disk had to be read for
+    /// @param alone of these, that the request did not get through its table, and so count as found here
+    void countFromDevice(Namespace namespace, int blocks, int alone);
 
     /// Has the processor's caches read what the next look-ups of these objects need, for all of them at once: one by
     /// one each would wait for memory by itself. Changes nothing, and counts as no use.

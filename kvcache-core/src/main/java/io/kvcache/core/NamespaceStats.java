@@ -9,6 +9,8 @@ import io.kvcache.core.identity.Namespace;
 /// @param blocksFound those that were ready, or became so while their table was open, or of which the
 ///     wanted part was read
 /// @param blocksLoaded of these, from a slower tier, in whole or in part
+/// @param blocksFromDevice of these, that an engine took from the memory of its own GPU, where no disk had to be
+///     read for others below them
 /// @param objectsRequested look-ups of objects by `getObject` and `fetchObject`, and parts that a
 ///     [DiskBlock] has read
 /// @param objectsFound those that were here
@@ -19,6 +21,7 @@ public record NamespaceStats(
         long blocksRequested,
         long blocksFound,
         long blocksLoaded,
+        long blocksFromDevice,
         long objectsRequested,
         long objectsFound,
         long live,

@@ -182,7 +182,7 @@ public final class TieredKvCache implements LocalKvCache {
             int worth = diskLoader.blocksWorthLoading(chain, host, Prefetcher.DEFAULT_DEADLINE_NANOS);
             var _ = prefetcher.onMatch(chain, host, host + worth);
         }
-        return host + disk == 0 ? Match.NOTHING : new Match(0, host, disk);
+        return matchOf(chain, host, disk);
     }
 
     @Override
@@ -193,7 +193,18 @@ public final class TieredKvCache implements LocalKvCache {
         int host = store.lookup().match(chain, chain.length());
         int disk = diskLoader.blocksWorthLoading(chain, host, timeoutNanos);
         var _ = prefetcher.onMatch(chain, host, host + disk);
-        return host + disk == 0 ? Match.NOTHING : new Match(0, host, disk);
+        return matchOf(chain, host, disk);
+    }
+
+    /// @param host leading blocks in host memory
+    /// @param below blocks behind these in slower tiers
+    private Match matchOf(BlockChain chain, int host, int below) {
+        if (host + below == 0) {
+            return Match.NOTHING;
+        }
+        int hostToo = store.lookup().countOnDevice(chain, 0, host);
+        int alone = store.lookup().countOnDevice(chain, host, host + below);
+        return new Match(hostToo + alone, host - hostToo, below - alone);
     }
 
     /// How long it takes by now to read the given number of bytes from the disks, after what waits to be read,
@@ -213,8 +224,8 @@ public final class TieredKvCache implements LocalKvCache {
     }
 
     @Override
-    public void countFoundBelow(Namespace namespace, int blocks) {
-        store.require(namespace).countLoaded(blocks);
+    public void countFromDevice(Namespace namespace, int blocks, int alone) {
+        store.require(namespace).countFromDevice(blocks, alone);
     }
 
     @Override

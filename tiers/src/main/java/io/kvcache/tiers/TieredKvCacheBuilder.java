@@ -306,7 +306,8 @@ public final class TieredKvCacheBuilder {
         try {
             share = toPublish == null
                     ? null
-                    : new SharedHostMemory(store, toPublish.publish(recordCount()), sharedTenants, toPublish);
+                    : new SharedHostMemory(
+                            store, toPublish.publish(recordCount(), !others.isEmpty()), sharedTenants, toPublish);
             tierStack = openTiers(store);
         } catch (RuntimeException refused) {
             store.close();

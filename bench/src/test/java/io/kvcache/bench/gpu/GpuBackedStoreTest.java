@@ -6,9 +6,12 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.Match;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.contract.Pause;
+import io.kvcache.core.event.EventKind;
+import io.kvcache.core.event.TierKind;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
@@ -22,14 +25,22 @@ import io.kvcache.gpu.tier.CudaTier;
 import io.kvcache.gpu.tier.DeviceBlockTable;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
+import io.kvcache.transport.client.RemoteKvCache;
+import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.endpoint.TcpEndpoint;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import java.util.logging.Level;
 import java.util.logging.Logger;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -116,6 +127,15 @@ final class GpuBackedStoreTest {
         });
     }
 
+    private static long deviceEvents(TieredKvCache cache, BlockChain chain, EventKind kind) {
+        Set<Long> keys =
+                IntStream.range(0, chain.length()).mapToObj(chain::keyLo).collect(Collectors.toSet());
+        return cache.events().since(0, 1 << 16).events().stream()
+                .filter(event ->
+                        event.tier() == TierKind.DEVICE && event.kind() == kind && keys.contains(event.keyLo()))
+                .count();
+    }
+
     private int onDevice(BlockChain chain) {
         try (DeviceBlockTable table = tier.acquire(chain, 0)) {
             return table.endBlock();
@@ -131,8 +151,8 @@ final class GpuBackedStoreTest {
             BlockChain second = chain(2, 60);
             put(cache, second);
             settle(cache); // a leaf that is being written is pinned, and all above it stays with it
-            assertThat(cache.match(first).blocks()).isEqualTo(40);
-            assertThat(cache.match(first).diskBlocks()).isPositive();
+            assertThat(cache.match(first)).isEqualTo(new Match(40, 0, 0));
+            assertThat(deviceEvents(cache, first, EventKind.STORED)).isEqualTo(40);
             assertThat(verified(cache, first)).isEqualTo(40);
             cache.validate();
         }
@@ -177,6 +197,8 @@ final class GpuBackedStoreTest {
             broken.set(true);
             put(cache, chain(2, 60));
             until(() -> onDevice(first) == 0);
+            until(() -> deviceEvents(cache, first, EventKind.EVICTED) == 40);
+            assertThat(cache.match(first).deviceBlocks()).isZero();
             BlockChain third = chain(3, 20);
             put(cache, third);
             assertThat(verified(cache, third)).isEqualTo(20);
@@ -231,13 +253,14 @@ final class GpuBackedStoreTest {
             assertThat(onDevice(first)).isEqualTo(40);
             put(cache, chain(2, 60));
             settle(cache);
-            assertThat(cache.match(first).diskBlocks()).isPositive();
+            assertThat(cache.match(first)).isEqualTo(new Match(40, 0, 0));
             assertThat(verified(cache, first)).isEqualTo(40);
             cache.validate();
         }
         try (TieredKvCache cache = openWithDisk()) {
             until(() -> cache.match(first).blocks() == 40);
             assertThat(onDevice(first)).as("after a restart").isZero();
+            assertThat(cache.match(first).deviceBlocks()).isZero();
             assertThat(verified(cache, first)).isEqualTo(40);
             assertThat(onDevice(first)).as("after it was read").isEqualTo(40);
             cache.drop(first, 10);
@@ -259,6 +282,8 @@ final class GpuBackedStoreTest {
             broken.set(true);
             assertThat(verified(cache, first)).isEqualTo(40);
             until(() -> onDevice(first) == 0);
+            until(() -> cache.match(first).deviceBlocks() == 0);
+            assertThat(cache.match(first).blocks()).isEqualTo(40);
             until(() -> read(cache) > 0); // told a tick later
             cache.validate();
         } finally {
@@ -277,6 +302,25 @@ final class GpuBackedStoreTest {
             assertThat(cache.flush(Duration.ofNanos(TIMEOUT_NANOS))).isTrue();
             assertThat(onDevice(chain)).isEqualTo(40);
             cache.validate();
+        }
+    }
+
+    /// It reads the store's records itself, but these do not tell what is on a device.
+    @Test
+    void givenAClientInSharedMemory_whenItMatches_thenItHearsOfTheDevice() throws IOException {
+        try (TieredKvCache cache = builder().tier(tier).shareMemory(folder).build();
+                TcpEndpoint endpoint = TcpEndpoint.open(
+                        cache, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
+                RemoteKvCache client = RemoteKvCache.connect(
+                        "shm:127.0.0.1:" + endpoint.address().getPort())) {
+            cache.register(SPACE);
+            client.register(SPACE);
+            BlockChain chain = chain(1, 10);
+            put(cache, chain);
+            until(() -> onDevice(chain) == 10);
+            assertThat(client.match(chain)).isEqualTo(new Match(10, 0, 0));
+            cache.drop(chain, 4);
+            assertThat(client.match(chain)).isEqualTo(new Match(4, 0, 0));
         }
     }
 

@@ -13,6 +13,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /// Where the blocks of a load come from, each from the fastest place: out of the memory of the engine's own device,
@@ -77,7 +78,7 @@ final class LoadSources implements AutoCloseable {
             try (BlockTable resident = cache.acquireCopy(chain, from, Duration.ZERO)) {
                 boolean hasAll = new LoadSources(chain, from, device, resident).endBlock() == chain.length();
                 BlockTable table = acquire.acquire(chain, from, hasAll ? Duration.ZERO : timeout);
-                return new LoadSources(chain, from, device, table).counted(cache);
+                return new LoadSources(chain, from, device, table).counted(cache, resident.endBlock());
             }
         } catch (RuntimeException | Error failed) {
             device.close();
@@ -85,11 +86,16 @@ final class LoadSources implements AutoCloseable {
         }
     }
 
-    private LoadSources counted(LocalKvCache cache) {
-        int below = Math.max(0, endBlock() - Math.max(first, table.endBlock()));
-        if (below > 0) {
-            cache.countFoundBelow(chain.namespace(), below);
-        }
+    /// What a disk is read for counts as loaded, also where the device has it.
+    ///
+    /// @param hostEnd block after the last one that host memory had
+    private LoadSources counted(LocalKvCache cache, int hostEnd) {
+        int tableEnd = Math.max(first, table.endBlock());
+        int alone = Math.max(0, endBlock() - tableEnd);
+        int hostToo = (int) IntStream.range(first, Math.min(tableEnd, hostEnd))
+                .filter(device::contains)
+                .count();
+        cache.countFromDevice(chain.namespace(), hostToo + alone, alone);
         return this;
     }
 

@@ -29,11 +29,14 @@ final class DeviceBlockIndex {
     private final ConcurrentMap<BlockKey, DeviceEntry> entries = new ConcurrentHashMap<>();
     private final BlockingQueue<DeviceEntry> unreportedUses = new ArrayBlockingQueue<>(MAX_UNREPORTED);
     private final DeviceSpan memory;
+    private final TierListener listener;
     private boolean closed;
 
     /// @param memory that its blocks lie in
-    DeviceBlockIndex(DeviceSpan memory) {
+    /// @param listener hears which blocks can be found
+    DeviceBlockIndex(DeviceSpan memory, TierListener listener) {
         this.memory = memory;
+        this.listener = listener;
     }
 
     private static BlockKey key(DeviceEntry entry) {
@@ -44,14 +47,33 @@ final class DeviceBlockIndex {
     void add(DeviceEntry entry) {
         if (!closed) {
             entries.put(key(entry), entry);
+            report(entry, true);
         }
     }
 
     /// Forgets an entry, if it is the one that counts.
+    void remove(DeviceEntry entry) {
+        if (withdraw(entry)) {
+            report(entry, false);
+        }
+    }
+
+    /// Makes an entry unknown that is about to be moved: [#add] or [#reportLost] says later what came of it.
     ///
-    /// @return whether it was
-    boolean remove(DeviceEntry entry) {
+    /// @return whether it was known
+    boolean withdraw(DeviceEntry entry) {
         return entries.remove(key(entry), entry);
+    }
+
+    /// A withdrawn entry does not return; a newer one of its block may be known.
+    void reportLost(DeviceEntry entry) {
+        if (!entries.containsKey(key(entry))) {
+            report(entry, false);
+        }
+    }
+
+    private void report(DeviceEntry entry, boolean isPresent) {
+        listener.onDeviceCopy(entry.block().keyHi(), entry.block().keyLo(), isPresent);
     }
 
     /// Returns whether an entry is the current one of its block. Any thread.
@@ -61,22 +83,27 @@ final class DeviceBlockIndex {
 
     void tombstone(Tombstone tombstone) {
         if (tombstone.isNamespace()) {
-            entries.values().removeIf(entry -> entry.isCoveredBy(tombstone));
-        } else {
-            entries.remove(new BlockKey(tombstone.keyHi(), tombstone.keyLo()));
+            List.copyOf(entries.values()).stream()
+                    .filter(entry -> entry.isCoveredBy(tombstone))
+                    .forEach(this::remove);
+            return;
+        }
+        DeviceEntry entry = entries.get(new BlockKey(tombstone.keyHi(), tombstone.keyLo()));
+        if (entry != null) {
+            remove(entry);
         }
     }
 
     /// Nothing is found from here on: the memory is about to be given away.
     void close() {
         closed = true;
-        entries.clear();
+        List.copyOf(entries.values()).forEach(this::remove);
     }
 
     /// Reports to the store what was used by [#acquire], of which the store does not hear otherwise.
     ///
     /// @return how many uses
-    int reportUses(TierListener listener) {
+    int reportUses() {
         for (int reported = 0; reported < MAX_UNREPORTED; reported++) {
             DeviceEntry used = unreportedUses.poll();
             if (used == null) {

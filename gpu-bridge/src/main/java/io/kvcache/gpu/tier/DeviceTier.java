@@ -81,7 +81,7 @@ public final class DeviceTier implements Tier {
         this.listener = listener;
         device = DeviceTierResources.open(driver, geometry.bytes(), slots);
         path = describe(device);
-        index = new DeviceBlockIndex(device.memory());
+        index = new DeviceBlockIndex(device.memory(), listener);
         regions = new DeviceRegions(device.memory(), geometry);
         reclaimer = new DeviceReclaimer(regions, index, device.internalCopies(), listener, geometry);
         scrubber = new ChecksumScrubber(driver, index, geometry.regionBytes());
@@ -326,7 +326,7 @@ public final class DeviceTier implements Tier {
             settle();
             return done;
         }
-        done += index.reportUses(listener);
+        done += index.reportUses();
         try {
             done += state == TierState.STOPPED && !reclaimer.isBusy() ? 0 : reclaimer.tick();
             done += scrubber.tick();

@@ -25,6 +25,7 @@ public record PrefixLevel(List<PrefixNode> nodes, long more, long blocks, long b
     /// @param bytes of those, rounding not included
     /// @param memoryBlocks of those, in host memory
     /// @param diskBlocks of those, on a disk
+    /// @param deviceBlocks of those, in the memory of a GPU
     /// @param branches runs that follow directly behind it
     /// @param uses of its first block since that came into host memory, about; -1 when the policy does not
     ///     count
@@ -39,6 +40,7 @@ public record PrefixLevel(List<PrefixNode> nodes, long more, long blocks, long b
             long bytes,
             long memoryBlocks,
             long diskBlocks,
+            long deviceBlocks,
             int branches,
             int uses,
             long lastUse) {}

@@ -298,6 +298,11 @@ final class DiskUsage {
             return usages.size();
         }
 
+        /// Returns whether an address, or -1, is on a disk and not in the memory of a device.
+        boolean isOnDisk(long address) {
+            return address != NONE && !usage(DiskAddress.diskOf(address)).isRanked();
+        }
+
         /// Gives a record its place; it had none.
         void setAddress(int record, long address, int checksum) {
             assert pool.diskAddress(record) == NONE : "record " + record + " has a place";

@@ -107,7 +107,7 @@ public final class HostStore implements AutoCloseable {
         disks = new DiskUsageTable(pool, tree, policies.state(), shares);
         writeBackQueue = new WriteBackQueue(
                 pool, tree, new WriteAdmission(pool, objectLinks, namespaceRegistry, policies.state()));
-        storeEvents = new StoreEvents(pool, namespaceRegistry, events, lock);
+        storeEvents = new StoreEvents(pool, namespaceRegistry, disks, events, lock);
         // Each of these takes what stands above it.
         recordStates = new RecordStates(this);
         slotAllocator = new SlotAllocator(this);

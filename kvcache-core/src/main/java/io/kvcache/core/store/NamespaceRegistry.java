@@ -170,6 +170,7 @@ public final class NamespaceRegistry {
         final LongAdder blocksRequested = new LongAdder();
         final LongAdder blocksFound = new LongAdder();
         final LongAdder blocksLoaded = new LongAdder();
+        final LongAdder blocksFromDevice = new LongAdder();
         final LongAdder objectsRequested = new LongAdder();
         final LongAdder objectsFound = new LongAdder();
 
@@ -229,6 +230,12 @@ public final class NamespaceRegistry {
             blocksLoaded.add(blocks);
         }
 
+        /// Counts blocks that an engine took from its device, `alone` of which no table has counted as found.
+        public void countFromDevice(int blocks, int alone) {
+            blocksFound.add(alone);
+            blocksFromDevice.add(blocks);
+        }
+
         /// Counts a look-up of an object.
         public void countObjectRequest(boolean found) {
             objectsRequested.increment();
@@ -243,6 +250,7 @@ public final class NamespaceRegistry {
                     blocksRequested.sum(),
                     blocksFound.sum(),
                     blocksLoaded.sum(),
+                    blocksFromDevice.sum(),
                     objectsRequested.sum(),
                     objectsFound.sum(),
                     live,

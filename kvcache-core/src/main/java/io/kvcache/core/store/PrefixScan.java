@@ -84,6 +84,7 @@ public final class PrefixScan {
         private int[] blocks = new int[64];
         private int[] inMemory = new int[64];
         private int[] onDisk = new int[64];
+        private int[] onDevice = new int[64];
         private int[] uses = new int[64];
         private long[] bytes = new long[64];
         private long[] lastUse = new long[64];
@@ -218,6 +219,7 @@ public final class PrefixScan {
             blocks = Arrays.copyOf(blocks, room);
             inMemory = Arrays.copyOf(inMemory, room);
             onDisk = Arrays.copyOf(onDisk, room);
+            onDevice = Arrays.copyOf(onDevice, room);
             uses = Arrays.copyOf(uses, room);
             bytes = Arrays.copyOf(bytes, room);
             lastUse = Arrays.copyOf(lastUse, room);
@@ -226,7 +228,8 @@ public final class PrefixScan {
         private void count(int record, int node) {
             blocks[node]++;
             bytes[node] += pool.bytes(record);
-            onDisk[node] += pool.diskAddress(record) == NONE ? 0 : 1;
+            onDisk[node] += recordStates.isOnDisk(record) ? 1 : 0;
+            onDevice[node] += RecordFlags.has(pool.flags(record), RecordFlags.ON_DEVICE) ? 1 : 0;
             if (recordStates.stateOf(record) == ControlWord.SEALED) {
                 inMemory[node]++;
                 EvictionPolicy policy = recordStates.policyOf(record);
@@ -275,6 +278,7 @@ public final class PrefixScan {
                         bytes[node],
                         inMemory[node],
                         onDisk[node],
+                        onDevice[node],
                         still ? branches[0] : 0,
                         uses[node],
                         lastUse[node]);

@@ -130,6 +130,19 @@ public final class RecordLookup {
         return known + 1;
     }
 
+    /// Returns how many of the blocks `[from, to)` of a chain a device has too, or alone. Looks at each: they are
+    /// anywhere.
+    public int countOnDevice(BlockChain chain, int from, int to) {
+        int found = 0;
+        for (int index = from; index < to && recordStates.onDevice() > 0; index++) {
+            long handle = findKnown(chain.keyHi(index), chain.keyLo(index));
+            boolean there = RecordHandle.isFound(handle)
+                    && RecordFlags.has(pool.flags(RecordHandle.record(handle)), RecordFlags.ON_DEVICE);
+            found += there ? 1 : 0;
+        }
+        return found;
+    }
+
     private boolean isKnown(BlockChain chain, int index, int namespace) {
         return isBlockAt(findKnown(chain.keyHi(index), chain.keyLo(index)), index, namespace);
     }

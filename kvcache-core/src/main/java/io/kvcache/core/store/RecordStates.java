@@ -49,6 +49,8 @@ final class RecordStates {
     private final ObjectLinks objectLinks;
     private final PrefetchTracker prefetchTracker;
     private final ExpiredBlocks expiredBlocks;
+    /// Records that a device has copies of; written under the lock, read by anyone.
+    private int onDevice;
 
     RecordStates(HostStore store) {
         pool = store.pool;
@@ -297,6 +299,7 @@ final class RecordStates {
             return;
         }
         writeBackQueue.onEvicted(record);
+        leaveDevice(record, EventKind.EVICTED);
         storeEvents.onForgotten(record);
         insertPlaceholder(record);
         tree.removeFromIndex(record);
@@ -309,7 +312,8 @@ final class RecordStates {
 
     /// Ends a record that is on disk alone, claimed and evicted by its order.
     void onEvictedFromDisk(int record) {
-        storeEvents.onRemoved(record, EventKind.EVICTED, TierKind.DISK);
+        leaveDisk(record, EventKind.EVICTED);
+        leaveDevice(record, EventKind.EVICTED);
         storeEvents.onForgotten(record);
         tombstoneObject(record);
         writeBackQueue.onEvictedFromDisk(record);
@@ -383,12 +387,13 @@ final class RecordStates {
         }
         boolean known = ControlWord.isKnown(before);
         if (known) {
+            leaveDevice(record, cause);
             storeEvents.onForgotten(record);
         }
         pool.transition(record, ControlWord.DELETED, 0);
         if (pool.diskAddress(record) != NONE) {
             if (known) {
-                storeEvents.onRemoved(record, cause, TierKind.DISK);
+                leaveDisk(record, cause);
             }
             boolean buried = cause != EventKind.EVICTED || RecordFlags.isObject(pool.flags(record));
             if (buried && cause != EventKind.REPLACED) {
@@ -571,9 +576,51 @@ final class RecordStates {
         disks.setAddress(record, address, checksum);
         pool.setFlags(record, RecordFlags.USED_ON_DISK, false);
         onCopyChanged(record);
-        storeEvents.onStored(record, TierKind.DISK);
+        if (isOnDisk(record)) {
+            storeEvents.onStored(record, TierKind.DISK);
+        }
         connectDescendants(record);
         return true;
+    }
+
+    /// Returns whether the copy below host memory is on a disk, and not in the memory of a device.
+    boolean isOnDisk(int record) {
+        return disks.isOnDisk(pool.diskAddress(record));
+    }
+
+    private void leaveDisk(int record, EventKind cause) {
+        if (isOnDisk(record)) {
+            storeEvents.onRemoved(record, cause, TierKind.DISK);
+        }
+    }
+
+    /// Returns how many records a device has copies of. Any thread.
+    int onDevice() {
+        return onDevice;
+    }
+
+    /// A device has got a copy, or has it no longer: see [io.kvcache.core.tier.TierListener#onDeviceCopy].
+    void onDeviceCopy(long keyHi, long keyLo, boolean isPresent) {
+        int record = tree.findAny(keyHi, keyLo);
+        if (record == NONE || !ControlWord.isKnown(stateOf(record)) || RecordFlags.isObject(pool.flags(record))) {
+            return;
+        }
+        if (!isPresent) {
+            leaveDevice(record, EventKind.EVICTED);
+        } else if (!RecordFlags.has(pool.flags(record), RecordFlags.ON_DEVICE)) {
+            pool.setFlags(record, RecordFlags.ON_DEVICE, true);
+            onDevice++;
+            storeEvents.onStored(record, TierKind.DEVICE);
+        }
+    }
+
+    /// A device's copy does not count any longer: it is gone, or the record is about to be forgotten.
+    private void leaveDevice(int record, EventKind cause) {
+        if (RecordFlags.has(pool.flags(record), RecordFlags.ON_DEVICE)) {
+            pool.setFlags(record, RecordFlags.ON_DEVICE, false);
+            onDevice--;
+            storeEvents.onRemoved(record, cause, TierKind.DEVICE);
+        }
     }
 
     /// Makes records found below this one findable, now that it is on disk.
@@ -621,7 +668,7 @@ final class RecordStates {
         if (state == ControlWord.ON_DISK || state == ControlWord.ORPHAN) {
             markSubtreeDeleted(record, EventKind.EVICTED);
         } else {
-            storeEvents.onRemoved(record, EventKind.EVICTED, TierKind.DISK);
+            leaveDisk(record, EventKind.EVICTED);
             tombstoneObject(record);
             disks.clearAddress(record);
             onCopyChanged(record);

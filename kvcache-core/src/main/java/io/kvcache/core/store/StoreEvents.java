@@ -9,6 +9,7 @@ import io.kvcache.core.event.EventStream;
 import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.core.event.TierKind;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.DiskUsage.DiskUsageTable;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordFlags;
@@ -34,15 +35,22 @@ public final class StoreEvents implements EventStream {
 
     private final RecordPool pool;
     private final NamespaceRegistry namespaceRegistry;
+    private final DiskUsageTable disks;
     private final EventLog events;
     private final ReentrantLock lock;
     private @Nullable EventLog logWithoutPuts;
     /// By [EventKind].
     private final long[] removed = new long[EventKind.values().length];
 
-    StoreEvents(RecordPool pool, NamespaceRegistry namespaceRegistry, EventLog events, ReentrantLock lock) {
+    StoreEvents(
+            RecordPool pool,
+            NamespaceRegistry namespaceRegistry,
+            DiskUsageTable disks,
+            EventLog events,
+            ReentrantLock lock) {
         this.pool = pool;
         this.namespaceRegistry = namespaceRegistry;
+        this.disks = disks;
         this.events = events;
         this.lock = lock;
     }
@@ -193,8 +201,11 @@ public final class StoreEvents implements EventStream {
                 if (state == ControlWord.SEALED) {
                     apply(describe(record, EventKind.STORED, TierKind.HOST), stored);
                 }
-                if (ControlWord.isKnown(state) && pool.diskAddress(record) != NONE) {
+                if (ControlWord.isKnown(state) && disks.isOnDisk(pool.diskAddress(record))) {
                     apply(describe(record, EventKind.STORED, TierKind.DISK), stored);
+                }
+                if (ControlWord.isKnown(state) && RecordFlags.has(pool.flags(record), RecordFlags.ON_DEVICE)) {
+                    apply(describe(record, EventKind.STORED, TierKind.DEVICE), stored);
                 }
             }
             return to < pool.highWaterMark();

@@ -28,6 +28,7 @@ final class StoreValidator {
     private final MemoryShares shares;
     private final long[] shareBytes;
     private int taken;
+    private int onDevice;
     private long sealed;
     private long onDiskAlone;
     private long slots;
@@ -86,6 +87,9 @@ final class StoreValidator {
     /// Only a block that was put and has been in host memory since is fresh.
     private void checkFlags(int record, int state) {
         int identity = pool.flags(record);
+        boolean onDevice = RecordFlags.has(identity, RecordFlags.ON_DEVICE);
+        require(!onDevice || ControlWord.isKnown(state), record, "is on a device, state " + state);
+        this.onDevice += onDevice ? 1 : 0;
         boolean fresh = RecordFlags.has(identity, RecordFlags.FRESH);
         boolean mayBe = !RecordFlags.isObject(identity) && state != ControlWord.ON_DISK && state != ControlWord.ORPHAN;
         require(!fresh || mayBe, record, "is fresh, state " + state);
@@ -214,6 +218,10 @@ final class StoreValidator {
             held += slabs.heldSlots(slabs.slotClass(id));
         }
         require(held == slots, NONE, held + " slots are held, " + slots + " by records");
+        require(
+                onDevice == store.recordStates.onDevice(),
+                NONE,
+                onDevice + " records on devices, counted as " + store.recordStates.onDevice());
         require(taken == pool.live(), NONE, pool.live() + " records counted, " + taken + " taken");
         long inPolicies = 0;
         for (int id = 0; id < store.policies.classes(); id++) {

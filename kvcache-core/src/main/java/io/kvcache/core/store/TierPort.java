@@ -428,6 +428,11 @@ public final class TierPort {
         underLock(() -> recordStates.onUsedOnDisk(block.keyHi(), block.keyLo()));
     }
 
+    /// See [io.kvcache.core.tier.TierListener#onDeviceCopy].
+    public void onDeviceCopy(long keyHi, long keyLo, boolean isPresent) {
+        underLock(() -> recordStates.onDeviceCopy(keyHi, keyLo, isPresent));
+    }
+
     /// Returns the score of a block: see [io.kvcache.core.tier.TierListener#score].
     public double score(long keyHi, long keyLo) {
         return underLock(() -> recordStates.score(keyHi, keyLo));

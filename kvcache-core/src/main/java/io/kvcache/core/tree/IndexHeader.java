@@ -24,7 +24,7 @@ import java.util.UUID;
 /// 40  uint64   where the hot lines begin
 /// 48  uint64   bytes of the file that the slots lie in
 /// 56  uint32   bytes of a page: a slot begins at its record's page times this
-/// 60  uint32   0
+/// 60  uint32   1 where blocks may be on a device, which the index does not show
 /// 64  16 bytes proof: random, and nowhere else; who knows it can read this file
 /// ```
 ///
@@ -34,8 +34,9 @@ import java.util.UUID;
 /// @param epoch of the store
 /// @param records that it takes
 /// @param slotBytes of the other file
+/// @param hasDevice whether blocks may be on a device too, or alone
 /// @param proof by which a client shows that it may read the file
-public record IndexHeader(long epoch, int records, long slotBytes, UUID proof) {
+public record IndexHeader(long epoch, int records, long slotBytes, boolean hasDevice, UUID proof) {
 
     /// Bytes of the header; the bucket heads begin behind it.
     public static final int BYTES = Pages.BYTES;
@@ -53,6 +54,7 @@ public record IndexHeader(long epoch, int records, long slotBytes, UUID proof) {
     private static final long LINES_AT = 40;
     private static final long SLOT_BYTES_AT = 48;
     private static final long PAGE_BYTES_AT = 56;
+    private static final long DEVICE_AT = 60;
     private static final long PROOF_AT = 64;
 
     private static final int SERVING = 1;
@@ -76,6 +78,7 @@ public record IndexHeader(long epoch, int records, long slotBytes, UUID proof) {
         page.set(INT64, LINES_AT, BYTES + RecordLayout.hotBase(records));
         page.set(INT64, SLOT_BYTES_AT, slotBytes);
         page.set(INT32, PAGE_BYTES_AT, Pages.BYTES);
+        page.set(INT32, DEVICE_AT, hasDevice ? 1 : 0);
         page.set(INT64, PROOF_AT, proof.getMostSignificantBits());
         page.set(INT64, PROOF_AT + Long.BYTES, proof.getLeastSignificantBits());
         INT.setRelease(page, STATE_AT, SERVING);
@@ -113,7 +116,8 @@ public record IndexHeader(long epoch, int records, long slotBytes, UUID proof) {
                     "slot bytes of a shared index is " + slotBytes + "; allowed: 1 to " + Pages.MAX_BYTES);
         }
         UUID proof = new UUID(page.get(INT64, PROOF_AT), page.get(INT64, PROOF_AT + Long.BYTES));
-        return new IndexHeader(page.get(INT64, EPOCH_AT), records, slotBytes, proof);
+        boolean hasDevice = page.get(INT32, DEVICE_AT) != 0;
+        return new IndexHeader(page.get(INT64, EPOCH_AT), records, slotBytes, hasDevice, proof);
     }
 
     private static void require(String field, long found, long allowed) {

@@ -1,7 +1,7 @@
 package io.kvcache.core.tree;
 
-/// A record's identity word: `namespace << 16 | unrequested << 13 | prefetched << 12 | cohort << 9 | fresh << 8 |
-/// flags`.
+/// A record's identity word: `namespace << 16 | on device << 15 | unrequested << 13 | prefetched << 12 |
+/// cohort << 9 | fresh << 8 | flags`.
 public final class RecordFlags {
 
     public static final int OBJECT = 1;
@@ -39,6 +39,9 @@ public final class RecordFlags {
 
     /// Is on its way from disk, and who has it pinned may read what has come of it.
     public static final int READ_IN_STEPS = 1 << 14;
+
+    /// A device has a copy, beside those in other tiers or alone.
+    public static final int ON_DEVICE = 1 << 15;
 
     private RecordFlags() {}
 

@@ -228,7 +228,7 @@ public abstract class CapacityContract extends KvCacheContract {
         CacheStats stats = cache().stats();
         NamespaceStats blocks = of(stats, MIB);
         NamespaceStats objects = of(stats, OBJECTS);
-        assertThat(blocks).isEqualTo(new NamespaceStats(MIB, 10 + 8, 4 + 2, 0, 0, 0, 4, 4 * blockBytes(MIB)));
+        assertThat(blocks).isEqualTo(new NamespaceStats(MIB, 10 + 8, 4 + 2, 0, 0, 0, 0, 4, 4 * blockBytes(MIB)));
         assertThat(objects.objectsRequested()).isEqualTo(2);
         assertThat(objects.objectsFound()).isEqualTo(1);
         assertThat(objects.live()).isEqualTo(1);

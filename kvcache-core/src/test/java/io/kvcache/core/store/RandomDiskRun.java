@@ -58,6 +58,8 @@ final class RandomDiskRun implements AutoCloseable {
     private static final long PAGE = 4096;
 
     private final Random random;
+    /// Of what a device reports, beside all that is asked.
+    private final Random device;
     private final PolicyKind policy;
     private final AdmissionKind admission;
     private final int records;
@@ -75,6 +77,7 @@ final class RandomDiskRun implements AutoCloseable {
 
     RandomDiskRun(long seed) {
         random = new Random(seed);
+        device = new Random(seed);
         policy = POLICIES.get((int) (seed % POLICIES.size()));
         admission = ADMISSIONS.get((int) (seed / 2 % ADMISSIONS.size()));
         records = seed % 3 == 0 ? 50 : 1000;
@@ -101,6 +104,9 @@ final class RandomDiskRun implements AutoCloseable {
     }
 
     void step() {
+        BlockChain reported = chain(device);
+        int index = device.nextInt(reported.length());
+        store.tierPort().onDeviceCopy(reported.keyHi(index), reported.keyLo(index), device.nextInt(3) > 0);
         int dice = random.nextInt(100);
         if (dice < 30) {
             put();
@@ -131,6 +137,10 @@ final class RandomDiskRun implements AutoCloseable {
     }
 
     private BlockChain chain() {
+        return chain(random);
+    }
+
+    private static BlockChain chain(Random random) {
         int trunk = random.nextInt(5);
         int branch = random.nextInt(4);
         int length = 1 + random.nextInt(MAX_CHAIN_BLOCKS);

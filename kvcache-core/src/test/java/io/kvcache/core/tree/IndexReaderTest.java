@@ -22,7 +22,7 @@ final class IndexReaderTest {
     private static final int BYTES = 4096;
     private static final int PAGE = 5;
 
-    private final IndexHeader header = new IndexHeader(42, RECORDS, 1 << 20, new UUID(1, 2));
+    private final IndexHeader header = new IndexHeader(42, RECORDS, 1 << 20, false, new UUID(1, 2));
     private final MemorySegment file = Arena.ofAuto().allocate(IndexHeader.BYTES + RecordLayout.spanBytes(RECORDS), 64);
     private final RecordPool pool = new RecordPool(file.asSlice(IndexHeader.BYTES), RECORDS);
     private final BlockTree tree = new BlockTree(pool);

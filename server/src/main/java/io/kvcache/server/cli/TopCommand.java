@@ -367,7 +367,7 @@ final class TopCommand implements Callable<Integer> {
                 out.format("last minute  the first sample comes 10 s after the start%n");
                 return;
             }
-            long hits = sum("memoryHits") + sum("diskHits");
+            long hits = sum("memoryHits") + sum("diskHits") + sum("deviceHits");
             long tokens = sum("tokensSaved");
             out.format(
                     "last minute  found %s %% of %,d   saved %s tokens",

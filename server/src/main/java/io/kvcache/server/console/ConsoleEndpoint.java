@@ -352,6 +352,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
             long bytes,
             long memoryBlocks,
             long diskBlocks,
+            long deviceBlocks,
             int branches,
             @Nullable Integer uses,
             @Nullable Long lastUseSecondsAgo) {}
@@ -508,6 +509,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                 node.bytes(),
                 node.memoryChunks(),
                 node.diskChunks(),
+                0, // values go to disks alone
                 node.branches(),
                 node.uses() < 0 ? null : node.uses(),
                 parts.history.secondsSince(node.lastUse()));
@@ -525,6 +527,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                 node.bytes(),
                 node.memoryBlocks(),
                 node.diskBlocks(),
+                node.deviceBlocks(),
                 node.branches(),
                 node.uses() < 0 ? null : node.uses(),
                 parts.history.secondsSince(node.lastUse()));
@@ -693,7 +696,10 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         double seconds = samples.stream().mapToDouble(LoadSample::seconds).sum();
         long tokens = samples.stream().mapToLong(LoadSample::tokensSaved).sum();
         long inMemory = samples.stream().mapToLong(LoadSample::memoryHits).sum();
-        long hits = inMemory + samples.stream().mapToLong(LoadSample::diskHits).sum();
+        long hits = inMemory
+                + samples.stream()
+                        .mapToLong(sample -> sample.diskHits() + sample.deviceHits())
+                        .sum();
         long lookups = hits + samples.stream().mapToLong(LoadSample::misses).sum();
         return new WhatIfJson(
                 curve.uses() == 0 ? List.of() : sizes(curve, lookups, hits, inMemory),

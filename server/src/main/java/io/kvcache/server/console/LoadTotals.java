@@ -21,6 +21,7 @@ import org.jspecify.annotations.Nullable;
 /// @param nanos when they were read
 /// @param hits blocks and values that look-ups found
 /// @param diskHits of these, from a disk
+/// @param deviceHits of these, from the memory of an engine's own GPU
 /// @param misses blocks and values that look-ups did not find
 /// @param tokensSaved tokens of blocks, and of LMCache's chunks, that were found
 /// @param memoryBytes in host memory; of a tenant what it has stored, in any tier
@@ -33,6 +34,7 @@ record LoadTotals(
         long nanos,
         long hits,
         long diskHits,
+        long deviceHits,
         long misses,
         long tokensSaved,
         long memoryBytes,
@@ -82,6 +84,7 @@ record LoadTotals(
                 sources.clock().nanos(),
                 sum.hits,
                 sum.diskHits,
+                sum.deviceHits,
                 sum.misses,
                 sum.tokens,
                 stats.host().heldBytes(),
@@ -108,6 +111,7 @@ record LoadTotals(
                 sources.clock().nanos(),
                 sum.hits,
                 sum.diskHits,
+                sum.deviceHits,
                 sum.misses,
                 sum.tokens,
                 sum.storedBytes,
@@ -160,6 +164,7 @@ record LoadTotals(
 
         private long hits;
         private long diskHits;
+        private long deviceHits;
         private long misses;
         private long tokens;
         private long storedBytes;
@@ -171,6 +176,7 @@ record LoadTotals(
         void add(NamespaceStats stats) {
             hits += stats.blocksFound();
             diskHits += stats.blocksLoaded();
+            deviceHits += stats.blocksFromDevice();
             misses += Math.max(0, stats.blocksRequested() - stats.blocksFound());
             boolean blocks = !stats.namespace().parts().isEmpty();
             tokens += blocks ? stats.blocksFound() * stats.namespace().blockTokens() : 0;
@@ -208,8 +214,9 @@ record LoadTotals(
         return new LoadSample(
                 atSeconds,
                 Math.round((nanos - before.nanos) / 1e8) / 10.0,
-                hits - diskHits - before.hits + before.diskHits,
+                hits - diskHits - deviceHits - before.hits + before.diskHits + before.deviceHits,
                 diskHits - before.diskHits,
+                deviceHits - before.deviceHits,
                 misses - before.misses,
                 tokensSaved - before.tokensSaved,
                 memoryBytes,
@@ -238,6 +245,7 @@ record LoadTotals(
     /// @param seconds that it took
     /// @param memoryHits blocks and values that look-ups found in host memory
     /// @param diskHits those that they found on a disk
+    /// @param deviceHits blocks that engines took from the memory of their own GPU
     /// @param misses blocks and values that look-ups did not find
     /// @param tokensSaved tokens of blocks, and of LMCache's chunks, that were found
     /// @param memoryBytes at its end; of a tenant what it has stored, in any tier
@@ -256,6 +264,7 @@ record LoadTotals(
             double seconds,
             long memoryHits,
             long diskHits,
+            long deviceHits,
             long misses,
             long tokensSaved,
             long memoryBytes,

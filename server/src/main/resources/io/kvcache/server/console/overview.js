@@ -5,7 +5,7 @@ import { bar, fill, h } from './dom.js';
 import { ago, bytes, compact, counted, decimal, duration, isKnown, micros, percent, ratio } from './format.js';
 import { missChart } from './missChart.js';
 import { prices } from './prices.js';
-import { Series, lookups, rate, thinned } from './series.js';
+import { Series, found, lookups, rate, thinned } from './series.js';
 import { stream } from './stream.js';
 import { summary } from './summary.js';
 import { tenantsTable } from './tenants.js';
@@ -107,9 +107,10 @@ function createTiles() {
 
 function fillTiles(tiles, now, total, server, isOfATenant) {
   const span = `in ${duration(total.seconds)}`;
-  const hits = (sample) => ratio((sample.memoryHits ?? 0) + (sample.diskHits ?? 0), lookups(sample));
+  const hits = (sample) => ratio(found(sample), lookups(sample));
   const tiers = (sample) => `${percent(ratio(sample.memoryHits, lookups(sample)))} memory, ${
-    percent(ratio(sample.diskHits, lookups(sample)))} disk`;
+    percent(ratio(sample.diskHits, lookups(sample)))} disk${
+    sample.deviceHits > 0 ? `, ${percent(ratio(sample.deviceHits, lookups(sample)))} GPU` : ''}`;
   tiles.hits.show(percent(hits(now)), h('span', { title: `${tiers(total)} ${span}` }, lookups(now) > 0 ? tiers(now) : 'no lookups'),
     lookups(total) > 0 && h('span', {}, `${percent(hits(total))} ${span}`));
   tiles.tokens.show(`${compact(rate(now, 'tokensSaved'))}/s`, `${compact(total.tokensSaved)} ${span}`);
@@ -150,6 +151,7 @@ function createCharts(isOfATenant, signal) {
       series: [
         { label: 'memory', value: (sample) => ratio(sample.memoryHits, lookups(sample)) },
         { label: 'disk', colour: 1, value: (sample) => ratio(sample.diskHits, lookups(sample)) },
+        { label: 'GPU', colour: 2, value: (sample) => ratio(sample.deviceHits ?? 0, lookups(sample)) },
       ],
     }),
     timeChart({

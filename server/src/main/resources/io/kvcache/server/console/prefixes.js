@@ -145,6 +145,7 @@ export function open(view) {
       { id: 'bytes', label: 'Size', number: true, value: (node) => node.bytes, cell: (node) => bytes(node.bytes) },
       tierColumn('memory', 'Memory', 'memoryBlocks'),
       tierColumn('disk', 'Disk', 'diskBlocks'),
+      { ...tierColumn('device', 'GPU', 'deviceBlocks'), hidden: Boolean(stem) },
       { id: 'uses', label: 'Uses', number: true, hint: 'Of its first block since that came into memory: exact up to 3, within a factor of two up to 513 and of eight above; not counted under LRU',
         value: (node) => node.uses, cell: (node) => aboutUses(node.uses) },
       { id: 'used', label: 'Last use', number: true, value: (node) => node.lastUseSecondsAgo,

@@ -1,6 +1,6 @@
 // Samples of the store over time.
 
-const COUNTERS = ['memoryHits', 'diskHits', 'misses', 'tokensSaved', 'diskWrittenBytes', 'diskReads', 'diskReadBytes', 'diskWrites',
+const COUNTERS = ['memoryHits', 'diskHits', 'deviceHits', 'misses', 'tokensSaved', 'diskWrittenBytes', 'diskReads', 'diskReadBytes', 'diskWrites',
   'requests', 'evicted'];
 const GAUGES = ['memoryBytes', 'memoryCapacityBytes', 'diskBytes', 'diskCapacityBytes', 'diskBudgetSpent', 'connections'];
 
@@ -57,7 +57,12 @@ function weightedMean(samples, name, weightName) {
 }
 
 export function lookups(sample) {
-  return (sample.memoryHits ?? 0) + (sample.diskHits ?? 0) + (sample.misses ?? 0);
+  return found(sample) + (sample.misses ?? 0);
+}
+
+/** Blocks and values that lookups found, in any tier. */
+export function found(sample) {
+  return (sample.memoryHits ?? 0) + (sample.diskHits ?? 0) + (sample.deviceHits ?? 0);
 }
 
 /** A count as a rate a second; null when unknown. */

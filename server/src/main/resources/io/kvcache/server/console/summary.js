@@ -3,7 +3,7 @@ import { request } from './api.js';
 import { fill, h } from './dom.js';
 import { compact, decimal, duration, isKnown, money, percent, ratio } from './format.js';
 import { priceInput, prices } from './prices.js';
-import { lookups } from './series.js';
+import { found, lookups } from './series.js';
 
 const POLL_SECONDS = 60;
 
@@ -35,8 +35,8 @@ export function summary(view, minutes, withSizes) {
       fill(text, `Nothing was asked for in the last ${duration(total.seconds)}.`);
       return;
     }
-    const found = ratio((total.memoryHits ?? 0) + (total.diskHits ?? 0), asked);
-    fill(text, `In the last ${duration(total.seconds)}, `, h('b', {}, percent(found)), ` of ${compact(asked)} blocks and values were found`,
+    const share = ratio(found(total), asked);
+    fill(text, `In the last ${duration(total.seconds)}, `, h('b', {}, percent(share)), ` of ${compact(asked)} blocks and values were found`,
       total.tokensSaved > 0 && [': ', h('b', {}, `${compact(total.tokensSaved)} tokens`), ' were not computed', ...gpuTime()],
       '.', ...otherSizes());
   }

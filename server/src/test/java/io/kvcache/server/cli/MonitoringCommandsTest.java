@@ -250,8 +250,8 @@ final class MonitoringCommandsTest {
     @Test
     void givenSamplesOfAMinute_whenShown_thenFoundSavedAndSlowestComeFirst() {
         JsonNode minute = JsonMapper.shared().readTree("""
-                [{"memoryHits":900,"diskHits":50,"misses":40,"tokensSaved":1500000,"requests":10,"p99Micros":800},
-                 {"memoryHits":0,"diskHits":0,"misses":10,"tokensSaved":0,"requests":2,"p99Micros":1250}]
+                [{"memoryHits":880,"diskHits":50,"deviceHits":20,"misses":40,"tokensSaved":1500000,"requests":10,"p99Micros":800},
+                 {"memoryHits":0,"diskHits":0,"deviceHits":0,"misses":10,"tokensSaved":0,"requests":2,"p99Micros":1250}]
                 """);
 
         String text = new TopTable("here:1", null, stats(1), minute, 2).format(ROWS);

@@ -280,6 +280,11 @@ final class FrontCacheTier implements TierListener {
         store.onUsed(block, address);
     }
 
+    @Override
+    public void onDeviceCopy(long keyHi, long keyLo, boolean isPresent) {
+        store.onDeviceCopy(keyHi, keyLo, isPresent);
+    }
+
     /// Ignored: earlier contents of the front do not count, only blocks written to it together with the disk.
     @Override
     public void onRecovered(TierBlock block, long address) {}

@@ -172,13 +172,14 @@ public final class SharedMemorySource implements HostMemorySource {
     /// by one thread.
     ///
     /// @param count records that the store takes
-    public synchronized SharedMemoryFiles publish(int count) {
+    /// @param hasDevice whether blocks may be on a device, which the index does not show
+    public synchronized SharedMemoryFiles publish(int count, boolean hasDevice) {
         SharedRegion index = records;
         SharedRegion values = slots;
         if (index == null || values == null) {
             throw new IllegalStateException("nothing is reserved that could be published");
         }
-        new IndexHeader(epoch, count, values.segment().byteSize(), proof).publish(index.header());
+        new IndexHeader(epoch, count, values.segment().byteSize(), hasDevice, proof).publish(index.header());
         published = true;
         return new SharedMemoryFiles(folder.toString(), values.name(), index.name(), epoch);
     }

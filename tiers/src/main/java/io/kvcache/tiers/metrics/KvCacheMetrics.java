@@ -160,6 +160,10 @@ public final class KvCacheMetrics implements MeterBinder {
                         "kv.blocks.arrived",
                         "Blocks that came from a slower tier for a request, in whole or in part.",
                         sum(label, NamespaceStats::blocksLoaded));
+                own.count(
+                        "kv.blocks.device",
+                        "Blocks that engines took from the memory of their own GPU.",
+                        sum(label, NamespaceStats::blocksFromDevice));
                 own.gauge(
                         "cache.size",
                         "Blocks and objects that are in the store, in memory or on disk.",

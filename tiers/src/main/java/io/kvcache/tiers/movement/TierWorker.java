@@ -268,6 +268,11 @@ public final class TierWorker implements TierListener {
     }
 
     @Override
+    public void onDeviceCopy(long keyHi, long keyLo, boolean isPresent) {
+        tierPort.onDeviceCopy(keyHi, keyLo, isPresent);
+    }
+
+    @Override
     public double score(long keyHi, long keyLo) {
         return tierPort.score(keyHi, keyLo);
     }

@@ -63,8 +63,8 @@ final class SharedMemorySourceTest {
                 HostMemory records = records(source)) {
             assertThat(slots.segment().byteSize()).isEqualTo(SLOTS);
             assertThat(records.segment().address() % 4096).isZero();
-            IndexHeader header = IndexHeader.read(mapped(source.publish(RECORDS), arena));
-            assertThat(header).isEqualTo(new IndexHeader(7, RECORDS, SLOTS, source.proof()));
+            IndexHeader header = IndexHeader.read(mapped(source.publish(RECORDS, true), arena));
+            assertThat(header).isEqualTo(new IndexHeader(7, RECORDS, SLOTS, true, source.proof()));
         }
     }
 
@@ -74,7 +74,7 @@ final class SharedMemorySourceTest {
         try (Arena arena = Arena.ofConfined()) {
             HostMemory slots = source.reserve("slots", SLOTS);
             HostMemory records = records(source);
-            MemorySegment seen = mapped(source.publish(RECORDS), arena);
+            MemorySegment seen = mapped(source.publish(RECORDS, false), arena);
             slots.close();
             records.close();
             assertThatIllegalArgumentException()

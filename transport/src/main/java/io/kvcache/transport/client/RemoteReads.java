@@ -39,13 +39,14 @@ final class RemoteReads {
         this.client = client;
     }
 
-    /// Matches a chain in the server's memory, without a message. Null when the server must be asked.
+    /// Matches a chain in the server's memory, without a message. Null when the server must be asked: always where
+    /// it has a device, of which the records do not tell.
     @Nullable
     Match matchMapped(BlockChain chain) {
         RemoteSession session = currentSession();
         SharedStore store = session == null ? null : session.sharedStore();
         Integer number = session == null ? null : session.recordNamespaceNumber(chain.namespace());
-        if (store == null || number == null || !store.retain()) {
+        if (store == null || number == null || store.hasDevice() || !store.retain()) {
             return null;
         }
         try {

@@ -104,6 +104,11 @@ public final class SharedStore {
         mapping.release();
     }
 
+    /// Returns whether blocks may be on a device of the server's, which the records do not tell.
+    public boolean hasDevice() {
+        return index.header().hasDevice();
+    }
+
     /// A chain, and the number of its namespace in the records, or [#ANY_NAMESPACE] if that is unknown. A lookup
     /// checks the number, as a caller that uses raw keys can name another namespace's block.
     public record ChainQuery(BlockChain chain, int namespace) {}

@@ -41,7 +41,8 @@ public final class StatsCodec {
 
     private static void write(NamespaceStats each, int id, BodyWriter to) {
         to.i32(id).i32(0).i64(each.blocksRequested()).i64(each.blocksFound()).i64(each.blocksLoaded());
-        to.i64(each.objectsRequested())
+        to.i64(each.blocksFromDevice())
+                .i64(each.objectsRequested())
                 .i64(each.objectsFound())
                 .i64(each.live())
                 .i64(each.liveBytes());
@@ -88,13 +89,21 @@ public final class StatsCodec {
             throws ProtocolException {
         Namespace name = names.get(from.count("namespace"));
         from.skip(Integer.BYTES);
-        long[] numbers = new long[7];
+        long[] numbers = new long[8];
         for (int i = 0; i < numbers.length; i++) {
             numbers[i] = count(from);
         }
         if (name != null) {
             to.add(new NamespaceStats(
-                    name, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6]));
+                    name,
+                    numbers[0],
+                    numbers[1],
+                    numbers[2],
+                    numbers[3],
+                    numbers[4],
+                    numbers[5],
+                    numbers[6],
+                    numbers[7]));
         }
     }
 

@@ -175,7 +175,7 @@ final class GoldenFramesTest {
     void givenStatistics_whenWrittenAndRead_thenTheSameAndOnlyOfKnownNamespaces() throws ProtocolException {
         Namespace mine = Namespace.objects("mine", "t");
         Namespace other = Namespace.objects("other", "t");
-        NamespaceStats numbers = new NamespaceStats(mine, 21, 22, 23, 24, 25, 26, 27);
+        NamespaceStats numbers = new NamespaceStats(mine, 21, 22, 23, 28, 24, 25, 26, 27);
         CacheStats stats = new CacheStats(
                 new CacheStats.Memory(1, 2, 3, 4, 5),
                 new CacheStats.Records(6, 7, 8),
@@ -183,10 +183,10 @@ final class GoldenFramesTest {
                 new CacheStats.Removals(15, 16, 17, 29),
                 18,
                 19,
-                List.of(new NamespaceStats(other, 1, 1, 1, 1, 1, 1, 1), numbers));
+                List.of(new NamespaceStats(other, 1, 1, 1, 1, 1, 1, 1, 1), numbers));
         BodyWriter to = new BodyWriter();
         StatsCodec.write(stats, Map.of(mine, 3), to);
-        assertThat(to.size()).isEqualTo(176 + 64);
+        assertThat(to.size()).isEqualTo(176 + 72);
         OutboundFrame frame = to.reply(MessageType.STATS, 1);
         byte[] all = RecordingSink.bytes(frame);
         ByteBuffer counted = ByteBuffer.wrap(all).order(ByteOrder.LITTLE_ENDIAN);
