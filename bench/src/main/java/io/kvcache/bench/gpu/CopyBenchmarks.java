@@ -4,6 +4,7 @@ import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.CopyBatch.CopyDirection;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.paging.HostPageCopier;
+import io.kvcache.gpu.paging.PageCopier.DeviceBlock;
 import io.kvcache.gpu.paging.PagedLayout;
 import io.kvcache.gpu.paging.PieceList;
 import java.lang.foreign.MemorySegment;
@@ -49,7 +50,29 @@ final class CopyBenchmarks {
                 intoPages("into pages", PIECE),
                 outOfPages("out of pages", PIECE),
                 intoPages("into small pages", SMALL_PIECE),
-                outOfPages("out of small pages", SMALL_PIECE));
+                outOfPages("out of small pages", SMALL_PIECE),
+                withinDevice("device to pages", PIECE, false),
+                withinDevice("pages to device", PIECE, true),
+                withinDevice("device to small pages", SMALL_PIECE, false),
+                withinDevice("small pages to device", SMALL_PIECE, true));
+    }
+
+    /// As a load of blocks that are on the engine's own device, and a store of blocks that are to be there: by a
+    /// kernel or by copies, whichever was measured to be better.
+    private CopyBenchmark withinDevice(String name, int pieceBytes, boolean out) {
+        int perBlock = PIECE / pieceBytes;
+        PagedLayout layout = layout(stage.first, pieceBytes);
+        List<DeviceBlock> moved = order.stream()
+                .map(block ->
+                        new DeviceBlock(stage.second.slice((long) block * BLOCK, BLOCK), pagesOf(block, perBlock)))
+                .toList();
+        return new CopyBenchmark(
+                name, stage.bytes, () -> stage.moveWithinDevice(layout, moved, out), stage::copyWithinDevice);
+    }
+
+    private PagedLayout layout(DeviceSpan device, int pieceBytes) {
+        int perBlock = PIECE / pieceBytes;
+        return PagedLayout.sideFirst(layers(device), SIDES, blocks * perBlock, pieceBytes, perBlock);
     }
 
     private CopyBenchmark intoPages(String name, int pieceBytes) {
@@ -66,7 +89,7 @@ final class CopyBenchmarks {
     /// better.
     private void move(MemorySegment host, DeviceSpan device, int pieceBytes, boolean out) {
         int perBlock = PIECE / pieceBytes;
-        PagedLayout layout = PagedLayout.sideFirst(layers(device), SIDES, blocks * perBlock, pieceBytes, perBlock);
+        PagedLayout layout = layout(device, pieceBytes);
         List<PieceList> lists = new ArrayList<>();
         int each = Math.ceilDiv(blocks, REQUESTS);
         for (int first = 0; first < blocks; first += each) {

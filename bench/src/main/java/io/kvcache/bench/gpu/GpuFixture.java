@@ -9,6 +9,8 @@ import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.ResourceScope;
 import io.kvcache.gpu.paging.HostPageCopier;
+import io.kvcache.gpu.paging.PageCopier;
+import io.kvcache.gpu.paging.PageCopier.DeviceBlock;
 import io.kvcache.gpu.paging.PagedLayout;
 import io.kvcache.gpu.paging.PieceList;
 import java.lang.foreign.Arena;
@@ -37,6 +39,7 @@ final class GpuFixture implements AutoCloseable {
     private final ResourceScope holdings = new ResourceScope();
     private int fixed;
     private @Nullable HostPageCopier copier;
+    private final PageCopier pageCopier;
 
     /// @param bytes of each of the four spans
     /// @throws DeviceException when the device has not so much; nothing is taken then
@@ -57,6 +60,7 @@ final class GpuFixture implements AutoCloseable {
             upDone = holdings.register(driver.openEvent(), DeviceEvent::close);
             downDone = holdings.register(driver.openEvent(), DeviceEvent::close);
             openCopier();
+            pageCopier = holdings.register(PageCopier.calibrated(driver), PageCopier::close);
         } catch (DeviceException refused) {
             DeviceException why = holdings.releaseAfter(refused);
             arena.close();
@@ -123,6 +127,16 @@ final class GpuFixture implements AutoCloseable {
     void copy(CopyBatch there, CopyBatch home) {
         up.copy(there);
         down.copy(home);
+        awaitIdle();
+    }
+
+    /// Moves blocks on the device to pages, or pages to blocks.
+    void moveWithinDevice(PagedLayout layout, List<DeviceBlock> blocks, boolean out) {
+        if (out) {
+            pageCopier.gather(up, layout, blocks);
+        } else {
+            pageCopier.scatter(up, layout, blocks);
+        }
         awaitIdle();
     }
 

@@ -2,6 +2,7 @@ package io.kvcache.gpu.engine;
 
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.LocalKvCache;
+import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.gpu.driver.DeviceDriver;
@@ -13,8 +14,11 @@ import io.kvcache.gpu.driver.ResourceScope;
 import io.kvcache.gpu.engine.LayeredLoads.PoolSteps;
 import io.kvcache.gpu.engine.LayeredLoads.Progress;
 import io.kvcache.gpu.engine.TransferQueue.EngineCopyThreshold;
+import io.kvcache.gpu.engine.TransferQueue.StoredBlock;
 import io.kvcache.gpu.paging.PagedLayout;
 import io.kvcache.gpu.tier.CudaTier;
+import io.kvcache.gpu.tier.DeviceStaging;
+import io.kvcache.gpu.tier.DeviceStaging.StagedBlock;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.System.Logger;
@@ -406,7 +410,8 @@ final class EngineSession {
         if (!transferQueue.canStore()) {
             throw new IllegalArgumentException("too many stores wait to be sealed; seal some first");
         }
-        List<BlockWriter> writers = new ArrayList<>();
+        DeviceStaging staging = tier == null ? null : tier.staging();
+        List<StoredBlock> blocks = new ArrayList<>();
         long since = System.nanoTime();
         for (int index = request.from; index < request.endBlock(); index++) {
             BlockWriter writer = cache.put(request.chain, index, 0, Duration.ofNanos(request.remainingNanos(since)));
@@ -414,10 +419,13 @@ final class EngineSession {
                 writer.close();
                 break;
             }
-            writers.add(writer);
+            StagedBlock staged = staging == null || writer.outcome() != PutOutcome.RESERVED
+                    ? null
+                    : staging.take(writer.segment().byteSize());
+            blocks.add(new StoredBlock(request.chain.key(index), writer, staged));
         }
-        int store = transferQueue.store(request.pool.layout(), writers, request.pages, request.after);
-        return EngineCodec.encodeDone(number, new long[] {writers.size(), store});
+        int store = transferQueue.store(request.pool.layout(), blocks, request.pages, staging, request.after);
+        return EngineCodec.encodeDone(number, new long[] {blocks.size(), store});
     }
 
     private void onSealed(int number, int blocks) {

@@ -3,6 +3,8 @@ package io.kvcache.gpu.engine;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.gpu.driver.CopyBatch.CopyDirection;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
@@ -15,8 +17,11 @@ import io.kvcache.gpu.engine.LoadSources.Pieces;
 import io.kvcache.gpu.paging.CopyThreshold;
 import io.kvcache.gpu.paging.HostPageCopier;
 import io.kvcache.gpu.paging.PageCopier;
+import io.kvcache.gpu.paging.PageCopier.DeviceBlock;
 import io.kvcache.gpu.paging.PagedLayout;
 import io.kvcache.gpu.paging.PieceList;
+import io.kvcache.gpu.tier.DeviceStaging;
+import io.kvcache.gpu.tier.DeviceStaging.StagedBlock;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
@@ -55,7 +60,7 @@ final class TransferQueue {
     private final DeviceStream loadStream;
     private final DeviceStream storeStream;
     private final DeviceEvent loaded;
-    private final DeviceEvent stored;
+    private final DeviceEvent storedEvent;
     private final Deque<PendingLoad> loads = new ArrayDeque<>();
     private final Map<Integer, PendingStore> stores = new HashMap<>();
     private final Set<DeviceSpan> adopted = new LinkedHashSet<>();
@@ -89,12 +94,52 @@ final class TransferQueue {
 
     private static final class PendingStore {
         private final PendingCopy pendingCopy;
-        private final List<BlockWriter> writers;
+        private final List<StoredBlock> blocks;
         private @Nullable IntConsumer whenSealed;
 
-        PendingStore(PendingCopy pendingCopy, List<BlockWriter> writers) {
+        PendingStore(PendingCopy pendingCopy, List<StoredBlock> blocks) {
             this.pendingCopy = pendingCopy;
-            this.writers = writers;
+            this.blocks = blocks;
+        }
+    }
+
+    /// A block that an engine stores.
+    ///
+    /// @param writer its room in host memory, or the reason why there is none
+    /// @param staged its room on the device, for the tier there; null where it has none
+    record StoredBlock(
+            BlockKey key, BlockWriter writer, @Nullable StagedBlock staged) implements AutoCloseable {
+
+        boolean isWriting() {
+            return writer.outcome() == PutOutcome.RESERVED;
+        }
+
+        /// Returns whether it can be found, now or with those before it. The bytes are in both places.
+        boolean seal() {
+            if (!isWriting()) {
+                return false;
+            }
+            if (staged == null) {
+                return writer.seal() != SealOutcome.DROPPED;
+            }
+            ChunkedCrc sum = new ChunkedCrc();
+            sum.update(writer.segment());
+            staged.seal(key, sum.value());
+            return writer.seal(sum.value()) != SealOutcome.DROPPED;
+        }
+
+        /// Gives back what was not sealed.
+        @Override
+        public void close() {
+            writer.close();
+        }
+
+        /// Gives back all; nothing is on its way.
+        void abandon() {
+            writer.close();
+            if (staged != null) {
+                staged.close();
+            }
         }
     }
 
@@ -111,7 +156,7 @@ final class TransferQueue {
             loadStream = resources.register(driver.openStream(Priority.HIGH), DeviceStream::close);
             storeStream = resources.register(driver.openStream(Priority.HIGH), DeviceStream::close);
             loaded = resources.register(driver.ipc().createSharedEvent(), DeviceEvent::close);
-            stored = resources.register(driver.ipc().createSharedEvent(), DeviceEvent::close);
+            storedEvent = resources.register(driver.ipc().createSharedEvent(), DeviceEvent::close);
         } catch (DeviceException refused) {
             throw resources.releaseAfter(refused);
         }
@@ -124,7 +169,7 @@ final class TransferQueue {
 
     /// Reached when all pages were read that were begun to be stored.
     DeviceEvent storedEvent() {
-        return stored;
+        return storedEvent;
     }
 
     /// Gets ready for copies of a pool. A kernel moves small pieces, which takes registered host memory. It and its
@@ -239,25 +284,42 @@ final class TransferQueue {
         return stores.size() < MAX_STORES;
     }
 
-    /// Copies pages to where blocks are being written.
+    /// Copies pages to where blocks are being written: to host memory, and within the device to where its tier
+    /// takes those from that it is to keep.
     ///
-    /// @param writers become this one's, whatever happens; of those that reserved nothing, nothing is copied
+    /// @param stored become this one's, whatever happens; of those that reserved nothing, nothing is copied
+    /// @param pages of each block
+    /// @param staging where the blocks have their room on the device; null where none has
     /// @param after the pages are filled, or null when they are already
     /// @return the number of the store
     /// @throws IllegalArgumentException when that is not reached in time; nothing is begun then
-    int store(PagedLayout layout, List<BlockWriter> writers, int[][] pages, @Nullable DeviceEvent after) {
-        PendingCopy pendingCopy = new PendingCopy(openEvent(after, () -> writers.forEach(BlockWriter::close)));
+    int store(
+            PagedLayout layout,
+            List<StoredBlock> stored,
+            int[][] pages,
+            @Nullable DeviceStaging staging,
+            @Nullable DeviceEvent after) {
+        PendingCopy pendingCopy = new PendingCopy(openEvent(after, () -> stored.forEach(StoredBlock::abandon)));
         int number = nextStore++;
-        stores.put(number, new PendingStore(pendingCopy, writers));
+        stores.put(number, new PendingStore(pendingCopy, stored));
         List<MemorySegment> blocks = new ArrayList<>();
         List<int[]> pagesOf = new ArrayList<>();
-        for (int block = 0; block < writers.size(); block++) {
-            BlockWriter writer = writers.get(block);
-            if (!isWriting(writer)) {
+        List<DeviceBlock> onDevice = new ArrayList<>();
+        for (int block = 0; block < stored.size(); block++) {
+            StoredBlock each = stored.get(block);
+            if (!each.isWriting()) {
                 continue;
             }
-            blocks.add(writer.segment());
+            blocks.add(each.writer.segment());
             pagesOf.add(pages[block]);
+            if (each.staged != null) {
+                onDevice.add(new DeviceBlock(each.staged.span(), pages[block]));
+            }
+        }
+        if (staging != null && !onDevice.isEmpty()) {
+            adopt(Set.of(staging.allocation()));
+            waitFor(storeStream, after);
+            pageCopier().gather(storeStream, layout, onDevice);
         }
         PieceList list = acquireList(layout, blocks, pagesOf);
         if (list == null) {
@@ -267,7 +329,7 @@ final class TransferQueue {
             pendingCopy.list = list;
             list.store(storeStream, layout, blocks, pagesOf, after);
         }
-        markCompletion(storeStream, pendingCopy, stored);
+        markCompletion(storeStream, pendingCopy, storedEvent);
         return number;
     }
 
@@ -285,10 +347,6 @@ final class TransferQueue {
             giveBack.run();
             throw refused;
         }
-    }
-
-    private static boolean isWriting(BlockWriter writer) {
-        return writer.outcome() == PutOutcome.RESERVED;
     }
 
     private static void markCompletion(DeviceStream stream, PendingCopy pendingCopy, DeviceEvent told) {
@@ -322,18 +380,16 @@ final class TransferQueue {
             if (asked && store.pendingCopy.isReached() && then != null) {
                 stores.remove(each.getKey());
                 store.pendingCopy.event.close();
-                then.accept(seal(store.writers));
+                then.accept(seal(store.blocks));
             }
         }
     }
 
-    private static int seal(List<BlockWriter> writers) {
+    private static int seal(List<StoredBlock> blocks) {
         int sealed = 0;
-        for (BlockWriter writer : writers) {
-            if (isWriting(writer) && writer.seal() != SealOutcome.DROPPED) {
-                sealed++;
-            }
-            writer.close();
+        for (StoredBlock block : blocks) {
+            sealed += block.seal() ? 1 : 0;
+            block.close();
         }
         return sealed;
     }
@@ -370,10 +426,10 @@ final class TransferQueue {
     void abandon() {
         loads.forEach(load -> load.giveBack.run());
         loads.clear();
-        List<BlockWriter> writers = new ArrayList<>();
-        stores.values().forEach(store -> writers.addAll(store.writers));
+        List<StoredBlock> blocks = new ArrayList<>();
+        stores.values().forEach(store -> blocks.addAll(store.blocks));
         stores.clear();
-        writers.forEach(BlockWriter::close);
+        blocks.forEach(StoredBlock::abandon);
     }
 
     /// Gives events and streams back, also those of copies that were never asked for.

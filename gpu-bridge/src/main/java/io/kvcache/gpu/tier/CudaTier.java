@@ -68,6 +68,14 @@ public final class CudaTier implements TierSource {
                 openPartitions().stream().map(DeviceTier::index).toList(), chain, from, to);
     }
 
+    /// Returns where an engine may put blocks that it stores, so that the tier need not get them from host memory;
+    /// null while the device is out, and where it is shared out over several disks, as the disk of a block is not
+    /// known then.
+    public @Nullable DeviceStaging staging() {
+        List<DeviceTier> here = openPartitions();
+        return here.size() == 1 ? here.getFirst().staging() : null;
+    }
+
     /// As [#acquire], as far as the device finds the bytes of the blocks to be those that were stored;
     /// see [DeviceTier#acquireVerified]. Of a device that is shared out over several disks each
     /// part looks at what it has.

@@ -8,9 +8,9 @@ public record DeviceGeometry(int regions, long regionBytes) {
 
     static final long PAGE = 4096;
 
-    /// One is written to, one is kept free for what a reclaim keeps, one is being reclaimed, and the ends
-    /// of regions are as good as one more.
-    private static final int SPARE_REGIONS = 4;
+    /// One is written to, one is kept free for what a reclaim keeps, one is being reclaimed, the ends of regions
+    /// are as good as one more, and the last is for [DeviceStaging].
+    private static final int SPARE_REGIONS = 5;
 
     private static final int MIN_REGIONS = 16;
     private static final int MAX_REGIONS = 256;
@@ -38,6 +38,11 @@ public record DeviceGeometry(int regions, long regionBytes) {
     /// free.
     public long aliveBytes() {
         return (regions - SPARE_REGIONS) * regionBytes;
+    }
+
+    /// Where the region for [DeviceStaging] begins.
+    long stagingOffset() {
+        return bytes() - regionBytes;
     }
 
     static long pages(long bytes) {

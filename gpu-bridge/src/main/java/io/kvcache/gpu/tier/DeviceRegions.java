@@ -29,8 +29,8 @@ final class DeviceRegions {
     private long sequences;
 
     DeviceRegions(DeviceSpan memory, DeviceGeometry geometry) {
-        for (int i = 0; i < geometry.regions(); i++) {
-            free.add(new DeviceRegion(memory.slice(i * geometry.regionBytes(), geometry.regionBytes())));
+        for (long offset = 0; offset < geometry.stagingOffset(); offset += geometry.regionBytes()) {
+            free.add(new DeviceRegion(memory.slice(offset, geometry.regionBytes())));
         }
     }
 

@@ -16,6 +16,7 @@ import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.tier.DeviceRegions.DeviceEntry;
 import io.kvcache.gpu.tier.DeviceRegions.DeviceRegion;
+import io.kvcache.gpu.tier.DeviceStaging.StagedBlock;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.List;
@@ -47,6 +48,7 @@ public final class DeviceTier implements Tier {
     private final DeviceTierResources device;
     private final DeviceRegions regions;
     private final DeviceBlockIndex index;
+    private final DeviceStaging staging;
     private final DeviceReclaimer reclaimer;
     private final ChecksumScrubber scrubber;
     private final TierListener listener;
@@ -83,6 +85,7 @@ public final class DeviceTier implements Tier {
         path = describe(device);
         index = new DeviceBlockIndex(device.memory(), listener);
         regions = new DeviceRegions(device.memory(), geometry);
+        staging = new DeviceStaging(device.memory(), geometry.stagingOffset(), geometry.regionBytes());
         reclaimer = new DeviceReclaimer(regions, index, device.internalCopies(), listener, geometry);
         scrubber = new ChecksumScrubber(driver, index, geometry.regionBytes());
         stats = TierStats.empty(path, geometry.bytes());
@@ -124,6 +127,11 @@ public final class DeviceTier implements Tier {
         CompletableFuture<DeviceBlockTable> answer = scrubber.submit(() -> pinned);
         wake();
         return answer;
+    }
+
+    /// Returns where engines stage the blocks that they store. Any thread.
+    DeviceStaging staging() {
+        return staging;
     }
 
     /// Returns the index of its blocks. Any thread.
@@ -169,21 +177,32 @@ public final class DeviceTier implements Tier {
         return state == TierState.SERVING ? copyOut(read) : SubmitResult.REJECTED;
     }
 
-    /// Takes a block that fits a region.
+    /// Takes a block that fits a region: from the device if an engine has staged it there, else from host memory.
     private SubmitResult copyIn(TierBlock block, List<MemorySegment> pages, long tag) {
-        CopyQueue copyQueue = device.uploads();
+        StagedBlock staged = staging.claim(block);
+        CopyQueue copyQueue = staged == null ? device.uploads() : device.internalCopies();
         DeviceEntry entry = copyQueue.isFull() ? null : regions.allocate(block, false);
         if (entry == null) {
+            if (staged != null) {
+                staged.returnClaim();
+            }
             return SubmitResult.RETRY;
         }
         entry.region().beginUse();
-        forEachPiece(
-                pages,
-                block.bytes(),
-                (offset, piece) ->
-                        copyQueue.batch().add(piece, entry.span().address().plus(offset)));
+        if (staged != null) {
+            copyQueue.batch().add(staged.span().address(), entry.span().address(), block.bytes());
+        } else {
+            forEachPiece(
+                    pages,
+                    block.bytes(),
+                    (offset, piece) ->
+                            copyQueue.batch().add(piece, entry.span().address().plus(offset)));
+        }
         copyQueue.onComplete(copied -> {
             entry.region().endUse();
+            if (staged != null) {
+                staged.close();
+            }
             onWriteEnded(entry, copied);
             listener.onWritten(tag, copied ? entry.place() : -1);
         });
@@ -341,6 +360,7 @@ public final class DeviceTier implements Tier {
         failure = failed;
         cause = String.valueOf(failed.getMessage());
         index.close();
+        staging.close();
         scrubber.stop();
         state = TierState.FAILED;
         settle();
@@ -361,9 +381,14 @@ public final class DeviceTier implements Tier {
             notifiedFailure = true;
             device.abandon();
         }
-        if (notifiedFailure && !closed && !regions.hasPinned()) {
+        if (notifiedFailure && !closed && !isHeld()) {
             closeDevice();
         }
+    }
+
+    /// Returns whether others may be reading or writing its memory.
+    private boolean isHeld() {
+        return regions.hasPinned() || staging.isInUse();
     }
 
     /// Not while the device cannot say; one that has ended is closed at the next turn, whatever it was
@@ -439,6 +464,7 @@ public final class DeviceTier implements Tier {
     void closeWithin(long patience) {
         stop();
         index.close();
+        staging.close();
         scrubber.stop();
         boolean over = isFinished();
         closeAttempted = true;
@@ -450,8 +476,10 @@ public final class DeviceTier implements Tier {
             if (!closed && !device.isBusy() && isDeviceIdle()) {
                 device.unregisterSlots();
             }
-            throw new IllegalStateException(
-                    name + " is in use: " + (regions.hasPinned() ? "a device table is open" : "a copy does not end"));
+            String use = regions.hasPinned()
+                    ? "a device table is open"
+                    : staging.isInUse() ? "an engine is storing blocks" : "a copy does not end";
+            throw new IllegalStateException(name + " is in use: " + use);
         }
         if (!closed) {
             closeDevice();
@@ -459,6 +487,6 @@ public final class DeviceTier implements Tier {
     }
 
     private boolean isFinished() {
-        return isIdle() && (closed || (!regions.hasPinned() && isDeviceIdle()));
+        return isIdle() && (closed || (!isHeld() && isDeviceIdle()));
     }
 }

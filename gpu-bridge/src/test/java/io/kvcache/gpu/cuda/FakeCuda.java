@@ -162,6 +162,16 @@ public final class FakeCuda implements DeviceUnderTest {
         return number(call("standin_all_calls", FunctionDescriptor.of(JAVA_LONG)));
     }
 
+    /// Returns how many bytes copies from host memory to a device were asked for; those of kernels do not count.
+    public long bytesToDevice() {
+        return number(call("standin_bytes_to_device", FunctionDescriptor.of(JAVA_LONG)));
+    }
+
+    /// The same of copies to host memory.
+    public long bytesToHost() {
+        return number(call("standin_bytes_to_host", FunctionDescriptor.of(JAVA_LONG)));
+    }
+
     /// How many faults there were.
     public long injected() {
         return number(call("standin_injected", FunctionDescriptor.of(JAVA_LONG)));

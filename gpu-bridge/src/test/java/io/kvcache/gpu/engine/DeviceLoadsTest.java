@@ -20,6 +20,7 @@ import io.kvcache.gpu.paging.PagedLayout;
 import io.kvcache.gpu.tier.CudaTier;
 import io.kvcache.gpu.tier.DeviceBlockMap;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.TieredKvCacheBuilder;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.nio.ByteBuffer;
@@ -35,7 +36,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Engines load blocks that lie on their device from there.
+/// Engines load blocks that lie on their device from there, and what they store gets there without a detour.
 @Tag("slow")
 final class DeviceLoadsTest {
 
@@ -61,14 +62,16 @@ final class DeviceLoadsTest {
     }
 
     private TieredKvCache store() {
+        return builder().admission(AdmissionKind.ALWAYS).build();
+    }
+
+    private TieredKvCacheBuilder builder() {
         return TieredKvCache.builder()
                 .hostBytes(HOST_BYTES)
                 .policy(PolicyKind.LRU)
                 .prefaultInBackground(false)
                 .failOnLeak(true)
-                .admission(AdmissionKind.ALWAYS)
-                .tier(tier)
-                .build();
+                .tier(tier);
     }
 
     private EngineIpcServer door(TieredKvCache cache, int threshold) {
@@ -136,10 +139,6 @@ final class DeviceLoadsTest {
         assertThat(cache.match(chain()).hostBlocks()).isZero();
     }
 
-    private long busCalls() {
-        return fakeCuda.calls("cuMemcpyHtoDAsync_v2") + fakeCuda.calls("cuMemcpyDtoHAsync_v2");
-    }
-
     private static NamespaceStats stats(TieredKvCache cache) {
         return cache.stats().namespaces().getFirst();
     }
@@ -175,15 +174,74 @@ final class DeviceLoadsTest {
                 PooledEngine engine = engine()) {
             store(cache, engine);
             NamespaceStats before = stats(cache);
-            long calls = busCalls();
+            long toDevice = fakeCuda.bytesToDevice();
+            long toHost = fakeCuda.bytesToHost();
             engine.load();
-            assertThat(busCalls()).isEqualTo(calls);
+            assertThat(fakeCuda.bytesToDevice()).isEqualTo(toDevice);
+            assertThat(fakeCuda.bytesToHost()).isEqualTo(toHost);
             assertThat(stats(cache).blocksRequested() - before.blocksRequested())
                     .isEqualTo(2);
             assertThat(stats(cache).blocksFound() - before.blocksFound()).isEqualTo(2);
             assertThat(stats(cache).blocksFromDevice() - before.blocksFromDevice())
                     .isEqualTo(2);
             engine.requireLoaded(door);
+        }
+    }
+
+    /// Host memory gets its copy, for other readers; the tier takes its own from the device.
+    @Test
+    void givenBlocksThatAnEngineStores_whenTheTierKeepsThem_thenNoByteGoesToTheDevice() throws IOException {
+        assumeThat(fakeCuda.canHold()).as("a driver whose bytes are counted").isTrue();
+        try (TieredKvCache cache = store();
+                EngineIpcServer door = door(cache, 0);
+                PooledEngine engine = engine()) {
+            long toDevice = fakeCuda.bytesToDevice();
+            long toHost = fakeCuda.bytesToHost();
+            store(cache, engine);
+            assertThat(fakeCuda.bytesToDevice()).isEqualTo(toDevice);
+            assertThat(fakeCuda.bytesToHost() - toHost).isEqualTo(2L * TwoLayerPool.BLOCK_BYTES);
+            evictFromHost(cache);
+            engine.load();
+            engine.requireLoaded(door);
+        }
+    }
+
+    /// Another client has the key after a drop, with other bytes than those that the engine has staged.
+    @Test
+    void givenAStagedBlockThatWasDropped_whenItsKeyIsPutWithOtherBytes_thenTheDeviceGetsThese() throws IOException {
+        try (TieredKvCache cache = builder().admission(AdmissionKind.SECOND_HIT).build();
+                EngineIpcServer door = door(cache, 0);
+                PooledEngine engine = engine()) {
+            assertThat(engine.client().seal(engine.store())).isEqualTo(2);
+            cache.drop(chain(), 0);
+            for (int index = 0; index < 2; index++) {
+                try (BlockWriter writer = cache.put(chain(), index, 0, LONG)) {
+                    new BlockContent(index + 77).fill(writer.segment());
+                    writer.seal();
+                }
+            }
+            awaitOnDevice(cache, chain(), 2);
+            evictFromHost(cache);
+            try (BlockTable table = cache.acquire(chain(), 0, LONG)) {
+                assertThat(table.await(2, LONG)).as("with their checksums").isEqualTo(2);
+                for (int index = 0; index < 2; index++) {
+                    new BlockContent(index + 77).requireEqual(table.segment(index));
+                }
+            }
+            engine.client().close();
+            awaitTrue(() -> door.engineCount() == 0);
+        }
+    }
+
+    @Test
+    void givenAnEngineThatIsGoneBeforeItSeals_whenTheTierCloses_thenItsRoomOnTheDeviceIsFree() throws IOException {
+        try (TieredKvCache cache = store();
+                EngineIpcServer door = door(cache, 0);
+                PooledEngine engine = engine()) {
+            engine.store();
+            assertThat(cache.match(chain()).blocks()).isZero();
+            engine.client().close();
+            awaitTrue(() -> door.engineCount() == 0);
         }
     }
 
@@ -248,14 +306,14 @@ final class DeviceLoadsTest {
 
     /// As beside an engine that has taken all of it: the measurement of the kernel finds no memory.
     @Test
-    void givenADeviceWithoutMemoryLeft_whenLoaded_thenPiecesAreCopiedAndTheEngineGoesOn() throws IOException {
+    void givenADeviceWithoutMemoryLeft_whenStoredAndLoaded_thenPiecesAreCopiedAndTheEngineGoesOn() throws IOException {
         assumeThat(fakeCuda.canHold()).as("a driver that can be made to fail").isTrue();
         try (TieredKvCache cache = store();
                 EngineIpcServer door = EngineIpcServer.open(
                         cache, tier, fakeCuda::open, Map.of(TwoLayerPool.NAME, TwoLayerPool.SPACE), path());
                 PooledEngine engine = engine()) {
-            store(cache, engine);
             fakeCuda.failCall("cuMemAlloc_v2", 1, OUT_OF_MEMORY);
+            store(cache, engine);
             engine.load();
             assertThat(fakeCuda.injected()).isEqualTo(1);
             engine.requireLoaded(door);

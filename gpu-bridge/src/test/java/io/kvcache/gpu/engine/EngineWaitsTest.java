@@ -140,11 +140,12 @@ final class EngineWaitsTest {
         fakeCuda.hold();
         engine.record(event);
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> transferQueue.store(pool, List.of(), new int[0][], event))
+                .isThrownBy(() -> transferQueue.store(pool, List.of(), new int[0][], null, event))
                 .withMessageContaining("1 ms");
         fakeCuda.release();
         assertThat(event.await(LONG_NANOS)).isTrue();
-        assertThat(transferQueue.store(pool, List.of(), new int[0][], event)).isZero();
+        assertThat(transferQueue.store(pool, List.of(), new int[0][], null, event))
+                .isZero();
         assertThat(transferQueue.drain(LONG_NANOS)).isTrue();
         transferQueue.close();
         transferQueue.abandon();
