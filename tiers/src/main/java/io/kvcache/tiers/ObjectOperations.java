@@ -26,9 +26,6 @@ import io.kvcache.tiers.StoreContext.OpenHandles.OpenHandle;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.VarHandle;
-import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -409,7 +406,7 @@ final class ObjectOperations {
                         "the source has " + source.byteSize() + " bytes; the room is for " + valueBytes);
             }
             if (deferChecksum) {
-                stored.copyFrom(source);
+                stored.lookup.copyFrom(stored.record, 0, source);
             } else {
                 slotWriter.copyIn(source, stored.valueSegments());
             }
@@ -502,7 +499,7 @@ final class ObjectOperations {
             requireOpen();
             Objects.checkFromIndexSize(offset, bytes, stored.valueBytes());
             Objects.checkFromIndexSize(0, bytes, target.byteSize());
-            stored.copyTo(offset, bytes, target);
+            stored.lookup.copyTo(stored.record, offset, bytes, target);
         }
 
         private void requireOpen() {
@@ -570,81 +567,11 @@ final class ObjectOperations {
         }
 
         void writeKey(byte[] key) {
-            lookup.visit(record, valueBytes, key.length, new SegmentVisitor() {
-                private int at;
-
-                @Override
-                public void visitSegment(MemorySegment memory, long to, long bytes) {
-                    MemorySegment.copy(key, at, memory, ValueLayout.JAVA_BYTE, to, (int) bytes);
-                    at += (int) bytes;
-                }
-            });
+            lookup.copyFrom(record, valueBytes, MemorySegment.ofArray(key));
         }
 
         boolean hasKey(byte[] wanted) {
-            if (keyBytes() != wanted.length) {
-                return false;
-            }
-            Comparison same = new Comparison(wanted);
-            lookup.visit(record, valueBytes, wanted.length, same);
-            return same.equal;
-        }
-
-        /// Of a key with what lies in a slot, eight bytes at a time: keys are short, and a segment over
-        /// the array would have to be made for each.
-        private static final class Comparison implements SegmentVisitor {
-            private static final VarHandle LONG =
-                    MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.nativeOrder());
-
-            private final byte[] wanted;
-            private int at;
-            private boolean equal = true;
-
-            Comparison(byte[] wanted) {
-                this.wanted = wanted;
-            }
-
-            @Override
-            public void visitSegment(MemorySegment memory, long from, long bytes) {
-                long end = from + bytes;
-                long to = from;
-                for (; equal && to + Long.BYTES <= end; to += Long.BYTES, at += Long.BYTES) {
-                    equal = memory.get(ValueLayout.JAVA_LONG_UNALIGNED, to) == (long) LONG.get(wanted, at);
-                }
-                for (; equal && to < end; to++, at++) {
-                    equal = memory.get(ValueLayout.JAVA_BYTE, to) == wanted[at];
-                }
-            }
-        }
-
-        /// Fills the value from `source`, which has its size.
-        void copyFrom(MemorySegment source) {
-            lookup.visit(record, 0, valueBytes, new SegmentVisitor() {
-                private long at;
-
-                @Override
-                public void visitSegment(MemorySegment memory, long to, long length) {
-                    MemorySegment.copy(source, at, memory, to, length);
-                    at += length;
-                }
-            });
-        }
-
-        /// Copies a range of the value to the start of `target`.
-        void copyTo(long offset, long bytes, MemorySegment target) {
-            lookup.visit(record, offset, bytes, new SegmentVisitor() {
-                private long at;
-
-                @Override
-                public void visitSegment(MemorySegment memory, long from, long length) {
-                    MemorySegment.copy(memory, from, target, at, length);
-                    at += length;
-                }
-            });
-        }
-
-        private long keyBytes() {
-            return bytes() - valueBytes;
+            return bytes() - valueBytes == wanted.length && lookup.hasBytes(record, valueBytes, wanted);
         }
     }
 }

@@ -204,11 +204,6 @@ public final class SlabPool {
         return slabOf(page) == slabOf(otherPage);
     }
 
-    /// The slot's memory, cut to `bytes`.
-    public MemorySegment segment(int page, long bytes) {
-        return memory.asSlice(Pages.offset(page), bytes);
-    }
-
     /// Fills a slot from its start.
     public void write(int page, byte[] bytes) {
         MemorySegment.copy(bytes, 0, memory, ValueLayout.JAVA_BYTE, Pages.offset(page), bytes.length);

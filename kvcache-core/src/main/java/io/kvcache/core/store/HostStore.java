@@ -419,8 +419,7 @@ public final class HostStore implements AutoCloseable {
         boolean equal = pool.diskAddress(older) != NONE
                 && pool.bytes(older) == pool.bytes(record)
                 && pool.checksum(older) == checksum
-                && RecordLookup.ObjectSegments.contentEquals(
-                        slabs, pool.hostPage(older), pool.hostPage(record), pool.bytes(record));
+                && lookup.contentEquals(older, record);
         if (equal) {
             return handle;
         }
@@ -562,7 +561,7 @@ public final class HostStore implements AutoCloseable {
 
     /// The slots of an object that the caller has pinned or reserved.
     public List<MemorySegment> segments(int record) {
-        return RecordLookup.ObjectSegments.of(slabs, pool.hostPage(record), pool.bytes(record));
+        return lookup.segments(record, pool.bytes(record));
     }
 
     /// Gives the memory back.

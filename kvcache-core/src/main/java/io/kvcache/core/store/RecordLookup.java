@@ -16,6 +16,10 @@ import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -32,6 +36,8 @@ import java.util.function.LongConsumer;
 ///
 /// **Threads.** Any.
 public final class RecordLookup {
+
+    private static final VarHandle LONG = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.nativeOrder());
 
     private final RecordPool pool;
     private final BlockTree tree;
@@ -72,12 +78,109 @@ public final class RecordLookup {
         return slabs.memory();
     }
 
-    /// Shows where a range of an object lies that the caller has pinned or reserved.
+    /// Shows where a range of an object lies that the caller has pinned or reserved, as for the methods that follow:
+    /// its slots do not change, nor do the slabs that they lie in.
     ///
     /// @param offset in its stored form: value, then key
     public void visit(int record, long offset, long bytes, SegmentVisitor each) {
+        visitRange(record, offset, bytes, (from, length, _) -> each.visitSegment(slabs.memory(), from, length));
+    }
+
+    /// Copies a range of an object to the start of `target`.
+    public void copyTo(int record, long offset, long bytes, MemorySegment target) {
+        visitRange(
+                record,
+                offset,
+                bytes,
+                (from, length, at) -> MemorySegment.copy(slabs.memory(), from, target, at, length));
+    }
+
+    /// Fills a range of an object from `source`, which has its size.
+    public void copyFrom(int record, long offset, MemorySegment source) {
+        visitRange(
+                record,
+                offset,
+                source.byteSize(),
+                (from, length, at) -> MemorySegment.copy(source, at, slabs.memory(), from, length));
+    }
+
+    /// Returns whether an object has these bytes from `offset` on.
+    public boolean hasBytes(int record, long offset, byte[] wanted) {
+        boolean[] equal = {true};
+        visitRange(
+                record,
+                offset,
+                wanted.length,
+                (from, length, at) -> equal[0] &= hasBytes(slabs.memory(), from, wanted, (int) at, (int) length));
+        return equal[0];
+    }
+
+    /// Eight bytes at a time: keys are short, and a segment over the array would have to be made for each.
+    private static boolean hasBytes(MemorySegment memory, long from, byte[] wanted, int at, int length) {
+        int i = 0;
+        while (i + Long.BYTES <= length
+                && memory.get(ValueLayout.JAVA_LONG_UNALIGNED, from + i) == (long) LONG.get(wanted, at + i)) {
+            i += Long.BYTES;
+        }
+        while (i < length && memory.get(ValueLayout.JAVA_BYTE, from + i) == wanted[at + i]) {
+            i++;
+        }
+        return i == length;
+    }
+
+    /// Returns whether two objects of one size have the same bytes.
+    boolean contentEquals(int one, int another) {
+        boolean[] same = {true};
+        visitRange(one, 0, pool.bytes(one), (from, length, at) -> {
+            visitRange(
+                    another,
+                    at,
+                    length,
+                    (start, part, within) -> same[0] = same[0] && isEqual(from + within, start, part));
+        });
+        return same[0];
+    }
+
+    private boolean isEqual(long from, long start, long bytes) {
+        MemorySegment memory = slabs.memory();
+        return MemorySegment.mismatch(memory, from, from + bytes, memory, start, start + bytes) < 0;
+    }
+
+    /// The slots of a record in order, the last of them cut.
+    ///
+    /// @param bytes of all of them together, perhaps up to the end of the last page
+    List<MemorySegment> segments(int record, long bytes) {
+        List<MemorySegment> pieces = new ArrayList<>();
+        visitSlots(
+                record, 0, bytes, (from, length, _) -> pieces.add(slabs.memory().asSlice(from, length)));
+        return pieces;
+    }
+
+    /// A piece of a range: where it lies in host memory, and its place in the range.
+    private interface PieceVisitor {
+        void visit(long from, long length, long at);
+    }
+
+    private void visitRange(int record, long offset, long bytes, PieceVisitor each) {
         Objects.checkFromIndexSize(offset, bytes, pool.bytes(record));
-        ObjectSegments.visit(slabs, pool.hostPage(record), offset, bytes, each);
+        visitSlots(record, offset, bytes, each);
+    }
+
+    private void visitSlots(int record, long offset, long bytes, PieceVisitor each) {
+        long skip = offset;
+        long done = 0;
+        for (int page = pool.hostPage(record); done < bytes && page != SlabPool.NONE; page = slabs.next(page)) {
+            long slotBytes = slabs.slotBytes(page);
+            if (skip < slotBytes) {
+                long part = Math.min(bytes - done, slotBytes - skip);
+                each.visit(Pages.offset(page) + skip, part, done);
+                done += part;
+                skip = 0;
+            } else {
+                skip -= slotBytes;
+            }
+        }
+        assert done == bytes : "object of " + (offset + bytes) + " bytes lacks " + (bytes - done);
     }
 
     /// How many leading blocks of the chain are here, looking at `limit` at most. Allocates nothing.
@@ -459,55 +562,6 @@ public final class RecordLookup {
 
         long dropped() {
             return lost.sum();
-        }
-    }
-
-    /// The memory of an object's slots, in order.
-    ///
-    /// **Threads.** Under the store's lock, or for a record that the caller has pinned or reserved: its slots
-    /// do not change, nor do the slabs that they lie in.
-    static final class ObjectSegments {
-
-        private ObjectSegments() {}
-
-        /// All of it, cut to the object's size.
-        static List<MemorySegment> of(SlabPool slabs, int firstPage, long bytes) {
-            List<MemorySegment> pieces = new ArrayList<>();
-            visit(slabs, firstPage, 0, bytes, (memory, from, length) -> pieces.add(memory.asSlice(from, length)));
-            return pieces;
-        }
-
-        /// Returns whether the first `bytes` bytes of two objects are equal.
-        static boolean contentEquals(SlabPool slabs, int firstPage, int otherPage, long bytes) {
-            boolean[] same = {true};
-            long[] at = {0};
-            visit(slabs, firstPage, 0, bytes, (memory, from, length) -> {
-                long[] own = {from};
-                visit(slabs, otherPage, at[0], same[0] ? length : 0, (other, start, part) -> {
-                    same[0] &= MemorySegment.mismatch(memory, own[0], own[0] + part, other, start, start + part) < 0;
-                    own[0] += part;
-                });
-                at[0] += length;
-            });
-            return same[0];
-        }
-
-        /// The range of `bytes` from `offset` on.
-        static void visit(SlabPool slabs, int firstPage, long offset, long bytes, SegmentVisitor each) {
-            long skip = offset;
-            long left = bytes;
-            for (int page = firstPage; left > 0 && page != SlabPool.NONE; page = slabs.next(page)) {
-                long slotBytes = slabs.slotBytes(page);
-                if (skip < slotBytes) {
-                    long part = Math.min(left, slotBytes - skip);
-                    each.visitSegment(slabs.memory(), Pages.offset(page) + skip, part);
-                    left -= part;
-                    skip = 0;
-                } else {
-                    skip -= slotBytes;
-                }
-            }
-            assert left == 0 : "object of " + (offset + bytes) + " bytes lacks " + left;
         }
     }
 }

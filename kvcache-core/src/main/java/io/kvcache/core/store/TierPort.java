@@ -6,12 +6,10 @@ import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.stats.DiskTierStats;
 import io.kvcache.core.stats.DiskTierStats.LiveUsage;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
 import io.kvcache.core.store.MemoryShares.SlotClassPolicies;
-import io.kvcache.core.store.RecordLookup.ObjectSegments;
 import io.kvcache.core.store.WriteBackQueue.WriteBackCounters;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.ReclaimCandidates;
@@ -77,7 +75,7 @@ public final class TierPort {
         tierRecovery = new TierRecovery(store);
         writeCompletions = new WriteCompletions(store);
         reclaimSelector = new ReclaimSelector(recordStates, lock);
-        views = new TierBlocks(pool, store.slabs);
+        views = new TierBlocks(pool, store.lookup);
     }
 
     /// Returns whether there is a disk to write to. Disks are opened before anything is put.
@@ -548,7 +546,7 @@ public final class TierPort {
     }
 
     /// Records as tiers see them. Under the store's lock.
-    record TierBlocks(RecordPool pool, SlabPool slabs) {
+    record TierBlocks(RecordPool pool, RecordLookup lookup) {
 
         private static final long PAGE_BYTES = 4096;
 
@@ -580,7 +578,7 @@ public final class TierPort {
         /// The slots of a record that is resident or being filled, in whole pages.
         List<MemorySegment> pages(int record) {
             long bytes = (pool.bytes(record) + PAGE_BYTES - 1) & -PAGE_BYTES;
-            return ObjectSegments.of(slabs, pool.hostPage(record), bytes);
+            return lookup.segments(record, bytes);
         }
     }
 

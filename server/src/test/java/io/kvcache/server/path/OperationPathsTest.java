@@ -21,7 +21,7 @@ final class OperationPathsTest {
             "embedded put", new Limit(23, 54),
             "embedded host hit", new Limit(11, 24),
             "RESP SET", new Limit(42, 77),
-            "RESP GET", new Limit(26, 63));
+            "RESP GET", new Limit(26, 60));
 
     private record Limit(int collaborators, int all) {}
 
