@@ -15,7 +15,7 @@ final class ProblemDigestTest {
     private static TierTransferStats disk(long readErrors, long checksumErrors, long writesFailed) {
         TierStats tier = new TierStats(
                 "", 0, 0, 0, writesFailed, 0, 0, readErrors, checksumErrors, 0, 0, 0, TierStats.Coding.NONE);
-        TierTransferStats.Latency none = TierTransferStats.Latency.empty();
+        TierTransferStats.Latency none = new TierTransferStats.Latency(0, 0, 0, 0, 0, List.of());
         return new TierTransferStats(
                 "disk /mnt/kv", TierState.SERVING, "", tier, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, none, none, 0);
     }

@@ -5,9 +5,8 @@ import io.kvcache.server.cli.CommandGroup;
 import io.kvcache.server.cli.CommandLineBuilder;
 import picocli.CommandLine;
 
-/// The main class of the commands that try the store, `crash` and `sim`: they need classes of the test tree, so they
-/// run
-/// only from a checkout.
+/// The main class of the commands that try the store, `crash` and `sim`. They need classes of the test tree, so they
+/// run only from a checkout.
 public final class Trials {
 
     private Trials() {}

@@ -117,11 +117,6 @@ public final class DiskLru {
         return queue.size();
     }
 
-    /// Bytes of this instance's heap, beside the shared state.
-    public long heapBytes() {
-        return queue.heapBytes();
-    }
-
     private void passUseToParent(int record) {
         int parent = records.parent(record);
         if (parent != RecordView.NONE && queue.contains(parent)) {

@@ -151,12 +151,6 @@ public final class PolicyState {
         return present;
     }
 
-    /// Returns the label of each record, as [LabelClasses.BlockLabel] has it, or null until a caller
-    /// gives one or a policy has its own.
-    byte @Nullable [] labels() {
-        return labels;
-    }
-
     /// Sees that callers can say something of records without an array being made under the store's
     /// lock.
     ///

@@ -2,7 +2,6 @@ package io.kvcache.core.stats;
 
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tier.TierStats;
-import java.util.Collections;
 import java.util.List;
 import java.util.Locale;
 import java.util.stream.LongStream;
@@ -68,11 +67,6 @@ public record TierTransferStats(
 
         public Latency {
             within = List.copyOf(within);
-        }
-
-        /// Nothing measured.
-        public static Latency empty() {
-            return new Latency(0, 0, 0, 0, 0, Collections.nCopies(BOUNDS_MICROS.size() + 1, 0L));
         }
     }
 }

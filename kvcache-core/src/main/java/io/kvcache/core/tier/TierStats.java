@@ -58,9 +58,4 @@ public record TierStats(
     public static TierStats empty(String path, long capacityBytes) {
         return new TierStats(path, capacityBytes, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, Coding.NONE);
     }
-
-    /// Bytes written to the storage for each byte of blocks; 0.0 when none were.
-    public double writeAmplification() {
-        return blockBytesWritten == 0 ? 0 : (double) allBytesWritten / blockBytesWritten;
-    }
 }

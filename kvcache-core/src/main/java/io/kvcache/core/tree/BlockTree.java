@@ -54,11 +54,6 @@ public final class BlockTree {
         this.pool = pool;
     }
 
-    /// The records of the tree.
-    public RecordPool pool() {
-        return pool;
-    }
-
     /// Finds the sealed record of a key.
     ///
     /// @return a [RecordHandle], [RecordHandle#MISS] or [RecordHandle#UNSURE]

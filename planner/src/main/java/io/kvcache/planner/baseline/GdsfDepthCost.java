@@ -4,9 +4,10 @@ import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyState;
 import io.kvcache.core.policy.RecordView;
-import java.util.function.IntPredicate;
+import java.util.function.IntToLongFunction;
 
-/// Greedy dual size frequency (GDSF) with the prefill work of a block as its cost, leaves only.
+/// Greedy dual size frequency (GDSF) with the prefill work of a block as its cost, leaves only:
+/// [DynamicAgingPolicy] with this weight of a use.
 ///
 /// Priority = L + uses × cost / bytes, set when a block is used. To compute the block at depth d again takes
 /// `2·P·B + A·B·(d + ½)·B` floating-point operations: the weights once a token, and attention over everything
@@ -22,99 +23,30 @@ import java.util.function.IntPredicate;
 /// Source: Cherkasova: "Improving WWW proxies performance with greedy-dual-size-frequency caching policy", HP Labs
 /// 1998; cost in the manner of RAGCache (Jin et al., 2024). Deviation: leaf only, counts outlive an eviction, and
 /// the cost is a formula, not a profile.
-final class GdsfDepthCost implements EvictionPolicy {
+final class GdsfDepthCost implements IntToLongFunction {
 
     /// The crossover of Llama-3-8B in blocks of 512 tokens.
-    public static final double DEFAULT_CROSSOVER_BLOCKS = 60;
+    private static final double CROSSOVER_BLOCKS = 60;
 
     /// Fixed-point scale of the weight: depth counts in steps of a 64th of the first block's cost.
     private static final int WEIGHT_SCALE = 64;
 
     private final RecordView records;
-    private final double crossoverBlocks;
-    private final DynamicAgingPolicy frequency;
     /// Bytes of the first record that came. Sizes count relative to it, so that the fixed-point weight needs no
     /// unit.
     private long referenceBytes;
 
-    /// With the default crossover.
-    ///
-    /// @param state shared with the store's other instances
-    public GdsfDepthCost(RecordView records, PolicyState state) {
-        this(records, state, DEFAULT_CROSSOVER_BLOCKS);
-    }
-
-    /// @param state shared with the store's other instances
-    /// @param crossoverBlocks depth, in blocks, at which attention costs as much as the weights; positive
-    public GdsfDepthCost(RecordView records, PolicyState state, double crossoverBlocks) {
-        if (!(crossoverBlocks > 0)) {
-            throw new IllegalArgumentException("crossoverBlocks is " + crossoverBlocks + ", must be positive");
-        }
+    private GdsfDepthCost(RecordView records) {
         this.records = records;
-        this.crossoverBlocks = crossoverBlocks;
-        frequency = new DynamicAgingPolicy(records, state, this::weight);
     }
 
+    /// What one use of a record is worth.
     @Override
-    public void admit(int record) {
-        measure(record);
-        frequency.admit(record);
-    }
-
-    @Override
-    public void onPrefetched(int record) {
-        measure(record);
-        frequency.onPrefetched(record);
-    }
-
-    @Override
-    public void touch(int record) {
-        frequency.touch(record);
-    }
-
-    @Override
-    public boolean touchesAncestors() {
-        return true;
-    }
-
-    @Override
-    public void onBecameLeaf(int record) {
-        frequency.onBecameLeaf(record);
-    }
-
-    @Override
-    public void forget(int record) {
-        frequency.forget(record);
-    }
-
-    @Override
-    public void demote(int record) {
-        frequency.demote(record);
-    }
-
-    @Override
-    public int evict(IntPredicate claim) {
-        return frequency.evict(claim);
-    }
-
-    @Override
-    public int size() {
-        return frequency.size();
-    }
-
-    @Override
-    public long victimLastUse() {
-        return frequency.victimLastUse();
-    }
-
-    private void measure(int record) {
-        referenceBytes = referenceBytes == 0 ? Math.max(1, records.bytes(record)) : referenceBytes;
-    }
-
-    private long weight(int record) {
-        double cost = 1 + (records.depth(record) + 0.5) / crossoverBlocks;
-        double size = (double) Math.max(1, records.bytes(record)) / referenceBytes;
-        return Math.max(1, Math.round(WEIGHT_SCALE * cost / size));
+    public long applyAsLong(int record) {
+        long bytes = Math.max(1, records.bytes(record));
+        referenceBytes = referenceBytes == 0 ? bytes : referenceBytes;
+        double cost = 1 + (records.depth(record) + 0.5) / CROSSOVER_BLOCKS;
+        return Math.max(1, Math.round(WEIGHT_SCALE * cost / ((double) bytes / referenceBytes)));
     }
 
     /// Makes instances of this policy.
@@ -142,7 +74,7 @@ final class GdsfDepthCost implements EvictionPolicy {
 
         @Override
         public EvictionPolicy create(RecordView records, PolicyState state) {
-            return new GdsfDepthCost(records, state);
+            return new DynamicAgingPolicy(records, state, new GdsfDepthCost(records));
         }
     }
 }

@@ -42,11 +42,6 @@ final class GhostCounts {
         return size;
     }
 
-    /// Bytes that the table takes.
-    public long bytes() {
-        return (long) keys.length * (Long.BYTES + 2 * Integer.BYTES) + (long) ring.length * Long.BYTES;
-    }
-
     /// Remembers a positive count for a key, in place of what was known of it.
     public void put(long key, int count) {
         assert count > 0 : "count " + count;

@@ -259,11 +259,6 @@ public final class HtmlReport {
             public static Cell text(String text) {
                 return new Cell(text, false, 0, false);
             }
-
-            /// Returns a cell of a formatted number.
-            public static Cell number(String text) {
-                return new Cell(text, true, 0, false);
-            }
         }
     }
 

@@ -50,9 +50,7 @@ public sealed interface TraceSource {
         int colon = text.indexOf(':');
         String kind = colon < 0 ? text : text.substring(0, colon);
         return switch (kind) {
-            case "generated" -> new Generated(seed(text));
-            case "popular" -> new Zipf(seed(text));
-            case "hostile" -> new Adversarial(seed(text));
+            case "generated", "popular", "hostile" -> new Synthetic(kind, seed(text));
             case "agents" -> Agents.parse(text, false);
             case "mixed" -> Agents.parse(text, true);
             default -> file(text);
@@ -96,57 +94,26 @@ public sealed interface TraceSource {
         }
     }
 
-    /// Made up from a seed.
-    record Generated(long seed) implements Seeded {
+    /// Made up from a seed, in a way that has a name: `generated` of all kinds of traffic, `popular` of prompts that
+    /// are wanted very often, `hostile` to mislead policies that learn.
+    record Synthetic(String kind, long seed) implements Seeded {
         @Override
         public String name() {
-            return "generated:" + seed;
+            return kind + ":" + seed;
         }
 
         @Override
         public Seeded withSeed(long other) {
-            return new Generated(other);
+            return new Synthetic(kind, other);
         }
 
         @Override
         public Trace load(TraceReader reader) {
-            return new TraceGenerator(Workload.mixed(), seed).generate(name(), GENERATED_REQUESTS);
-        }
-    }
-
-    /// Made up from a seed, of prompts that are wanted very often.
-    record Zipf(long seed) implements Seeded {
-        @Override
-        public String name() {
-            return "popular:" + seed;
-        }
-
-        @Override
-        public Seeded withSeed(long other) {
-            return new Zipf(other);
-        }
-
-        @Override
-        public Trace load(TraceReader reader) {
-            return new ZipfTrace(seed).generate(name());
-        }
-    }
-
-    /// Made up from a seed to mislead policies that learn.
-    record Adversarial(long seed) implements Seeded {
-        @Override
-        public String name() {
-            return "hostile:" + seed;
-        }
-
-        @Override
-        public Seeded withSeed(long other) {
-            return new Adversarial(other);
-        }
-
-        @Override
-        public Trace load(TraceReader reader) {
-            return new AdversarialTrace(seed).generate(name());
+            return switch (kind) {
+                case "popular" -> new ZipfTrace(seed).generate(name());
+                case "hostile" -> new AdversarialTrace(seed).generate(name());
+                default -> new TraceGenerator(Workload.mixed(), seed).generate(name(), GENERATED_REQUESTS);
+            };
         }
     }
 

@@ -73,11 +73,6 @@ public final class LmProtocol implements Protocol {
         return stats.protocolErrors.sum();
     }
 
-    /// Values that were not stored again, as an equal one is here.
-    public long alreadyStoredCount() {
-        return stats.alreadyStored.sum();
-    }
-
     /// Values for which there was no room. A PUT has no reply, so the client does not learn it.
     public long droppedSilentlyCount() {
         return stats.droppedSilently.sum();

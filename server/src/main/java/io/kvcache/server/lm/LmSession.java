@@ -254,7 +254,6 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
         } else if (request.length() > keyspace.keyspaceLimits().valueBytes()) {
             recordDropped(request);
         } else if (keyspace.hasSameValue(request.key(), request.length(), request.note())) {
-            stats.alreadyStored.increment();
             sequenceTracker(keyspace).onWrite(request.key());
         } else {
             put = keyspace.put(
@@ -482,7 +481,6 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
 
         final LongAdder requests = new LongAdder();
         final LongAdder protocolErrors = new LongAdder();
-        final LongAdder alreadyStored = new LongAdder();
         final LongAdder droppedSilently = new LongAdder();
     }
 }

@@ -51,11 +51,6 @@ public final class RespProtocol implements Protocol {
         return stats.errors.sum();
     }
 
-    /// Connections that were closed because they did not speak the protocol.
-    public long protocolErrorCount() {
-        return stats.protocolErrors.sum();
-    }
-
     /// Values for which there was no room, and whose client cannot be told: it was answered `+OK`.
     public long droppedAfterOkCount() {
         return stats.droppedAfterOk.sum();

@@ -116,7 +116,6 @@ final class RespDecoderTest {
         assertThat(resp.embeddedConnection().isOpen()).isFalse();
         assertThat(resp.connectionRegistry().closedCount(CloseReason.PROTOCOL_ERROR))
                 .isEqualTo(1);
-        assertThat(resp.protocol().protocolErrorCount()).isEqualTo(1);
     }
 
     @Test

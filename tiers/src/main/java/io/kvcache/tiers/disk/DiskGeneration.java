@@ -81,10 +81,6 @@ record DiskGeneration(long number, List<Long> line, List<Member> members) {
         return new DiskGeneration(number + 1, ids, disks);
     }
 
-    int bytes() {
-        return HEADER_BYTES + line.size() * Long.BYTES + members.size() * Member.BYTES;
-    }
-
     void write(MemorySegment target, long offset) {
         target.set(INT64, offset, number);
         target.set(INT32, offset + 8, line.size());

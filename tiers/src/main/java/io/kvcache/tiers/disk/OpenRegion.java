@@ -51,11 +51,6 @@ final class OpenRegion {
         return epoch;
     }
 
-    /// Returns whether a batch of the given entries and pages, its head apart, fits before the trailer.
-    boolean fits(int count, long pages) {
-        return pages <= freePages(count);
-    }
-
     /// Pages for the blocks of one more batch of the given number of entries; negative when they do not fit.
     int freePages(int count) {
         if (entries + count > RegionTrailer.maxEntries(regionPages)) {

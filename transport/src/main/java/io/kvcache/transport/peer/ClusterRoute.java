@@ -6,7 +6,6 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.cluster.ClusterView;
 import io.kvcache.transport.cluster.HashSlots;
-import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.Placement;
 import java.util.List;
 import java.util.Objects;
@@ -162,10 +161,5 @@ final class ClusterRoute {
     static @Nullable Reached reach(Peer peer, Namespace namespace, long untilNanos) {
         ClusterConnection connection = peer.awaitCacheFor(namespace, untilNanos);
         return connection == null ? null : new Reached(peer, connection);
-    }
-
-    /// Returns the addresses of all servers.
-    List<String> addresses() {
-        return view.nodes().stream().map(NodeInfo::address).toList();
     }
 }

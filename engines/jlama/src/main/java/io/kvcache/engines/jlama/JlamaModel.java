@@ -138,11 +138,6 @@ public final class JlamaModel implements TextModel, AutoCloseable {
         return fingerprint;
     }
 
-    /// Returns whether its kernels give equal bits for equal tokens, however they are cut into batches.
-    public boolean isExact() {
-        return exact;
-    }
-
     @Override
     public Namespace namespace(int blockTokens, String tenant, String salt) {
         return fingerprint.namespace(blockTokens, tenant, salt);
