@@ -11,10 +11,7 @@ import io.kvcache.planner.model.ModelProfile;
 import io.kvcache.planner.replay.BlockCountingRule;
 import io.kvcache.planner.report.Column;
 import io.kvcache.planner.report.ResultRow;
-import io.kvcache.planner.trace.Trace;
-import io.kvcache.planner.trace.TraceDigest;
 import io.kvcache.planner.trace.TraceSource;
-import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
@@ -96,23 +93,16 @@ final class CurveLabCommand implements Callable<Integer> {
         model.printRemarks(io.err());
         PlanningRows rows =
                 new PlanningRows(io, new RowPrinter(io, curveOptions.format), curveOptions.sources, COLUMNS);
-        try (ProgressLine progressLine = new ProgressLine(io.err())) {
-            for (TraceSource source : curveOptions.sources) {
-                Trace read = TraceOption.loadTrace(source, io.err());
-                String sha256 = TraceDigest.of(source, read);
-                rows.beginRun(source, sha256);
-                try {
-                    PlanningOptions.checkWarmup(curveOptions.warmup, read);
-                    HitRatioCurves laboratory = new HitRatioCurves(
-                            read, curveOptions.model.kvBytesPerToken(), curveOptions.rule, curveOptions.warmup);
-                    show(rows(laboratory, curveOptions), curveOptions, rows);
-                } catch (IllegalArgumentException e) {
-                    throw io.usageError(e);
-                }
-                rows.endRun(progressLine);
+        rows.forEachTrace((trace, _, _) -> {
+            try {
+                PlanningOptions.checkWarmup(curveOptions.warmup, trace);
+                HitRatioCurves laboratory = new HitRatioCurves(
+                        trace, curveOptions.model.kvBytesPerToken(), curveOptions.rule, curveOptions.warmup);
+                show(rows(laboratory, curveOptions), curveOptions, rows);
+            } catch (IllegalArgumentException e) {
+                throw io.usageError(e);
             }
-        }
-        rows.finish();
+        });
         return 0;
     }
 

@@ -9,7 +9,6 @@ import io.kvcache.planner.cli.PlanningOptions.HtmlReportOption;
 import io.kvcache.planner.cli.PlanningOptions.PolicyOptions;
 import io.kvcache.planner.cli.PlanningOptions.SeedsOption;
 import io.kvcache.planner.cli.PlanningOptions.TraceListOption;
-import io.kvcache.planner.cli.PlanningOptions.TraceOption;
 import io.kvcache.planner.cli.RowPrinter.OutputFormat;
 import io.kvcache.planner.lab.PolicyComparison;
 import io.kvcache.planner.replay.ImportanceReplay;
@@ -18,7 +17,6 @@ import io.kvcache.planner.replay.SimulatedCache;
 import io.kvcache.planner.report.LabHtmlReport;
 import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.trace.Trace;
-import io.kvcache.planner.trace.TraceDigest;
 import io.kvcache.planner.trace.TraceSource;
 import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
@@ -98,39 +96,31 @@ final class LabCommand implements Callable<Integer> {
         engine.printRemarks(io.err());
         RowPrinter printer = new RowPrinter(io, format.format());
         LabHtmlReport page = new LabHtmlReport();
-        try (ProgressLine progressLine = new ProgressLine(io.err())) {
-            for (TraceSource named : traces.traceSources()) {
-                PlanningRows rows = new PlanningRows(io, printer, seeds.sources(named), LabHtmlReport.COLUMNS);
-                for (TraceSource source : seeds.sources(named)) {
-                    Trace trace = loaded(source);
-                    String sha256 = TraceDigest.of(source, trace);
-                    rows.beginRun(source, sha256);
-                    page.beginTrace(trace, sha256);
-                    engine.printRemarks(trace, io.err());
-                    head(rows, trace);
-                    new PolicyComparison(trace, engine.hardware(), counted.rule(), counted.warmup())
-                            .run(caches, capacities, row -> {
-                                page.addRow(row);
-                                show(row, rows, progressLine);
-                            });
-                    rows.endRun(progressLine);
-                }
-                rows.finish();
-            }
+        for (TraceSource named : traces.traceSources()) {
+            PlanningRows rows = new PlanningRows(io, printer, seeds.sources(named), LabHtmlReport.COLUMNS);
+            rows.forEachTrace((trace, sha256, progressLine) -> {
+                requireCounted(trace);
+                page.beginTrace(trace, sha256);
+                engine.printRemarks(trace, io.err());
+                head(rows, trace);
+                new PolicyComparison(trace, engine.hardware(), counted.rule(), counted.warmup())
+                        .run(caches, capacities, row -> {
+                            page.addRow(row);
+                            show(row, rows, progressLine);
+                        });
+            });
         }
         explain();
         html.write(() -> page.toHtmlReport(html.origin(io)));
         return 0;
     }
 
-    private Trace loaded(TraceSource source) throws IOException {
-        Trace trace = TraceOption.loadTrace(source, io.err());
+    private void requireCounted(Trace trace) {
         try {
             PlanningOptions.checkWarmup(counted.warmup(), trace);
         } catch (IllegalArgumentException e) {
             throw io.usageError(e);
         }
-        return trace;
     }
 
     private void show(ResultRow row, PlanningRows rows, ProgressLine progressLine) {

@@ -1,10 +1,14 @@
 package io.kvcache.planner.cli;
 
+import io.kvcache.planner.cli.PlanningOptions.TraceOption;
 import io.kvcache.planner.report.Column;
 import io.kvcache.planner.report.ResultRow;
+import io.kvcache.planner.trace.Trace;
+import io.kvcache.planner.trace.TraceDigest;
 import io.kvcache.planner.trace.TraceSource;
 import io.kvcache.server.cli.ProgressLine;
 import io.kvcache.server.cli.Version;
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -83,6 +87,30 @@ final class PlanningRows {
     /// Returns whether the rows of a run are shown as a table.
     boolean isText() {
         return printer.isText() && sources.size() == 1;
+    }
+
+    /// What a command does with one of several traces.
+    @FunctionalInterface
+    interface Run {
+
+        /// Adds the rows of one trace.
+        ///
+        /// @param sha256 of the trace
+        void run(Trace trace, String sha256, ProgressLine progressLine) throws IOException;
+    }
+
+    /// Loads the traces one after another, a run each, and ends.
+    void forEachTrace(Run run) throws IOException {
+        try (ProgressLine progressLine = new ProgressLine(io.err())) {
+            for (TraceSource source : sources) {
+                Trace trace = TraceOption.loadTrace(source, io.err());
+                String sha256 = TraceDigest.of(source, trace);
+                beginRun(source, sha256);
+                run.run(trace, sha256, progressLine);
+                endRun(progressLine);
+            }
+        }
+        finish();
     }
 
     /// The rows that follow are of this source.

@@ -11,7 +11,6 @@ import io.kvcache.planner.model.ModelProfile;
 import io.kvcache.planner.report.Column;
 import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.trace.Trace;
-import io.kvcache.planner.trace.TraceDigest;
 import io.kvcache.planner.trace.TraceSource;
 import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.server.cli.ProgressLine;
@@ -85,16 +84,7 @@ final class StateLabCommand implements Callable<Integer> {
         StateLabOptions options = options();
         model.printRemarks(io.err());
         PlanningRows rows = new PlanningRows(io, new RowPrinter(io, format.format()), options.sources, COLUMNS);
-        try (ProgressLine progressLine = new ProgressLine(io.err())) {
-            for (TraceSource source : options.sources) {
-                Trace read = TraceOption.loadTrace(source, io.err());
-                String sha256 = TraceDigest.of(source, read);
-                rows.beginRun(source, sha256);
-                run(options, read, rows, progressLine);
-                rows.endRun(progressLine);
-            }
-        }
-        rows.finish();
+        rows.forEachTrace((trace, _, progressLine) -> run(options, trace, rows, progressLine));
         return 0;
     }
 

@@ -18,7 +18,6 @@ import io.kvcache.planner.replay.SimulatedCache;
 import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.report.TierHtmlReport;
 import io.kvcache.planner.trace.Trace;
-import io.kvcache.planner.trace.TraceDigest;
 import io.kvcache.planner.trace.TraceSource;
 import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
@@ -124,23 +123,16 @@ final class TierLabCommand implements Callable<Integer> {
         engine.printRemarks(io.err());
         PlanningRows rows = new PlanningRows(
                 io, new RowPrinter(io, format.format()), tierLabOptions.sources, TierHtmlReport.COLUMNS);
-        boolean right = true;
-        try (ProgressLine progressLine = new ProgressLine(io.err())) {
-            for (TraceSource source : tierLabOptions.sources) {
-                Trace whole = TraceOption.loadTrace(source, io.err());
-                String sha256 = TraceDigest.of(source, whole);
-                rows.beginRun(source, sha256);
-                engine.printRemarks(whole, io.err());
-                right &= run(tierLabOptions, whole.firstRequests(first), sha256, rows, progressLine);
-                rows.endRun(progressLine);
-            }
-        }
-        rows.finish();
-        return right ? 0 : 1;
+        AtomicLong wrong = new AtomicLong();
+        rows.forEachTrace((trace, sha256, progressLine) -> {
+            engine.printRemarks(trace, io.err());
+            wrong.addAndGet(run(tierLabOptions, trace.firstRequests(first), sha256, rows, progressLine));
+        });
+        return wrong.get() == 0 ? 0 : 1;
     }
 
-    /// Returns whether every byte was right.
-    private boolean run(
+    /// Returns how many blocks had wrong bytes.
+    private long run(
             TierLabOptions tierLabOptions, Trace read, String sha256, PlanningRows rows, ProgressLine progressLine)
             throws IOException {
         if (tierLabOptions.prices.isPresent()) {
@@ -172,7 +164,7 @@ final class TierLabCommand implements Callable<Integer> {
             List<AdmissionKind> admissions,
             Optional<TierPrices> prices) {}
 
-    private boolean run(
+    private long run(
             TierLabOptions tierLabOptions,
             Trace read,
             TierComparison laboratory,
@@ -202,7 +194,7 @@ final class TierLabCommand implements Callable<Integer> {
         progressLine.close();
         explain(output);
         html.write(() -> page.toHtmlReport(html.origin(io)));
-        return wrong.get() == 0;
+        return wrong.get();
     }
 
     /// A disk that is smaller than host memory is not a tier below it: it holds next to nothing that host memory
