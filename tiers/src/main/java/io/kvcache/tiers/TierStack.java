@@ -12,8 +12,6 @@ import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskSet;
 import io.kvcache.tiers.disk.DiskSet.SetMember;
-import io.kvcache.tiers.front.CachedDiskTier;
-import io.kvcache.tiers.front.CachedDiskTier.RetiredTiers;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.movement.TierOpener;
 import io.kvcache.tiers.movement.TierScheduler;
@@ -25,12 +23,12 @@ import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
-import java.util.Arrays;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
 /// The tiers below host memory: the disks and the threads that drive them, or nothing.
@@ -48,74 +46,31 @@ record TierStack(
 
     static final TierStack EMPTY = new TierStack(null, null, null);
 
-    /// Disks, some or all of them with a tier of another kind in front; one that is in front of several has a part
-    /// for each.
+    /// Disks, and devices in front of them; or devices alone, as tiers of their own.
     ///
     /// @throws io.kvcache.tiers.directory.DiskDirectoryException when a directory cannot be used
-    /// @throws IllegalArgumentException for more of the others than there are disks
+    /// @throws RuntimeException when a device cannot be opened
     static TierStack open(
             HostStore store,
             List<DiskOptions> disks,
-            List<TierSource> others,
+            List<TierSource> devices,
             AdmissionSettings admissionSettings,
             Clock clock) {
         DiskDirectory.requireApart(disks.stream().map(DiskOptions::directory).toList());
-        List<@Nullable TierSource> fronts = assignFronts(disks.size(), others);
-        ExecutorService checking = computeExecutor(disks.size());
-        DiskSet set = new DiskSet();
-        List<TierScheduler.TierSpec> targets = IntStream.range(0, disks.size())
-                .mapToObj(
-                        disk -> target(disks.get(disk), fronts.get(disk), admissionSettings.kind, store, checking, set))
-                .toList();
-        long each = disks.stream()
-                .mapToLong(disk -> DiskGeometry.of(disk.bytes()).maxEntryBytes())
-                .min()
-                .orElse(0);
-        return open(
-                store, targets, each, admissionSettings, clock, TierWorkerLimits.of(store.capacityBytes()), checking);
-    }
-
-    /// Returns the front tier of each disk: disks take them in turn.
-    private static List<@Nullable TierSource> assignFronts(int disks, List<TierSource> others) {
-        if (others.size() > disks) {
-            throw new IllegalArgumentException(
-                    others.size() + " tiers in front of " + disks + " disks; a disk takes one, so leave out "
-                            + others.getLast().name() + " or add a disk");
+        ExecutorService checking = null;
+        List<TierScheduler.TierSpec> targets = new ArrayList<>();
+        if (!disks.isEmpty()) {
+            ExecutorService own = computeExecutor(disks.size());
+            DiskSet set = new DiskSet();
+            disks.forEach(disk -> targets.add(target(disk, admissionSettings.kind, store, own, set)));
+            checking = own;
         }
-        @Nullable TierSource[] fronts = new TierSource[disks];
-        for (int other = 0; other < others.size(); other++) {
-            int each = (disks - other + others.size() - 1) / others.size();
-            List<TierSource> parts =
-                    each == 1 ? List.of(others.get(other)) : others.get(other).split(each);
-            for (int part = 0; part < each; part++) {
-                fronts[other + part * others.size()] = parts.get(part);
-            }
-        }
-        return Arrays.asList(fronts);
-    }
-
-    /// Tiers of other kinds, which check what they read by themselves; the store's policy says what
-    /// stays there.
-    ///
-    /// @throws RuntimeException when one cannot be opened
-    static TierStack openOthers(
-            HostStore store, List<TierSource> sources, AdmissionSettings admissionSettings, Clock clock) {
-        List<TierScheduler.TierSpec> targets = sources.stream()
-                .map(source -> new TierScheduler.TierSpec(
-                        new TierSourceOpener(source, store.memory()),
-                        source.maxLiveBytes(),
-                        new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED),
-                        true))
-                .toList();
-        long each = sources.stream().mapToLong(TierSource::maxBlockBytes).min().orElse(0);
-        return open(
-                store,
-                targets,
-                each,
-                admissionSettings,
-                clock,
-                TierWorkerLimits.forDevice(store.capacityBytes()),
-                null);
+        devices.forEach(device -> targets.add(target(device, store)));
+        LongStream largest = disks.isEmpty()
+                ? devices.stream().mapToLong(TierSource::maxBlockBytes)
+                : disks.stream().mapToLong(disk -> DiskGeometry.of(disk.bytes()).maxEntryBytes());
+        TierWorkerLimits limits = TierWorkerLimits.of(store.capacityBytes());
+        return open(store, targets, largest.min().orElse(0), admissionSettings, clock, limits, checking);
     }
 
     private static TierStack open(
@@ -163,19 +118,22 @@ record TierStack(
     }
 
     private static TierScheduler.TierSpec target(
-            DiskOptions disk,
-            @Nullable TierSource front,
-            AdmissionKind admission,
-            HostStore store,
-            Executor checking,
-            DiskSet set) {
+            DiskOptions disk, AdmissionKind admission, HostStore store, Executor checking, DiskSet set) {
         HostMemorySource memory = new MappedMemorySource(MemoryOptions.defaults());
-        TierOpener opener = new DiskTierOpener(
-                disk, admission, memory, store.memory(), checking, set.add(DiskTierOpener.name(disk)));
         return new TierScheduler.TierSpec(
-                front == null ? opener : new CachedDiskTierOpener(opener, front, store.memory(), new RetiredTiers()),
+                new DiskTierOpener(
+                        disk, admission, memory, store.memory(), checking, set.add(DiskTierOpener.name(disk))),
                 disk.liveBytes(),
                 new WriteBudget(disk.bytesPerSecond(), disk.bytesPerDay()));
+    }
+
+    /// A device checks what it reads by itself, and the store's policy says what stays there.
+    private static TierScheduler.TierSpec target(TierSource device, HostStore store) {
+        return new TierScheduler.TierSpec(
+                new TierSourceOpener(device, store.memory()),
+                device.maxLiveBytes(),
+                new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED),
+                true);
     }
 
     /// Closes the disks, after what is to be written there.
@@ -267,35 +225,6 @@ record TierStack(
         @Override
         public RuntimeException openFailure(Tier tier) {
             return new IllegalStateException(name() + " is " + tier.state() + ": " + tier.cause());
-        }
-    }
-
-    /// Opens a disk with a tier in front of it that the caller provides.
-    ///
-    /// @param slots the store's host memory, which blocks travel from and to
-    /// @param retiredTiers what was in front of it before and is still used
-    private record CachedDiskTierOpener(
-            TierOpener disk, TierSource front, MemorySegment slots, RetiredTiers retiredTiers) implements TierOpener {
-
-        @Override
-        public String name() {
-            return disk.name();
-        }
-
-        @Override
-        public Tier open(TierListener listener) {
-            return new CachedDiskTier(
-                    front.name(), disk::open, before -> front.open(before, slots), listener, retiredTiers);
-        }
-
-        @Override
-        public void closeRetired() {
-            retiredTiers.close();
-        }
-
-        @Override
-        public RuntimeException openFailure(Tier tier) {
-            return disk.openFailure(tier instanceof CachedDiskTier fronted ? fronted.disk() : tier);
         }
     }
 }

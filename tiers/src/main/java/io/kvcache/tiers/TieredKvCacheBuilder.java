@@ -236,10 +236,9 @@ public final class TieredKvCacheBuilder {
     /// Adds a tier of another kind, such as memory of a GPU.
     ///
     /// In a store without disks it takes blocks like a disk, by the same [#admission], and several take turns. Its
-    /// blocks count as kept, though it may not outlive the store. In a store with disks it is a cache in front of
-    /// them. Blocks written to a disk, or read from it, are copied there while there is room, and are read from
-    /// there; all promises are the disks'. Each disk has at most one in front, so there may not be more of these
-    /// than disks; with fewer, each is shared out evenly.
+    /// blocks count as kept, though it may not outlive the store. In a store with disks it is in front of them.
+    /// Blocks written to a disk, or read from one, are copied there, and are read from there while it has them; all
+    /// promises are the disks'. Of several each has a part of the blocks.
     public TieredKvCacheBuilder tier(TierSource source) {
         others.add(source);
         return this;
@@ -337,10 +336,9 @@ public final class TieredKvCacheBuilder {
 
     private TierStack openTiers(HostStore store) {
         TierStack.AdmissionSettings admitting = new TierStack.AdmissionSettings(admission, gain);
-        if (!disks.isEmpty()) {
-            return TierStack.open(store, disks, others, admitting, clock);
-        }
-        return others.isEmpty() ? TierStack.EMPTY : TierStack.openOthers(store, others, admitting, clock);
+        return disks.isEmpty() && others.isEmpty()
+                ? TierStack.EMPTY
+                : TierStack.open(store, disks, others, admitting, clock);
     }
 
     private static boolean assertionsEnabled() {

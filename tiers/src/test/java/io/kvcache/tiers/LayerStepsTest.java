@@ -103,12 +103,19 @@ final class LayerStepsTest {
         assertThat(cache.flush(PATIENCE)).isTrue();
     }
 
+    /// Leading blocks there; the disk of these tests is a device to the store, which a match would count first.
+    private static int inHostMemory(TieredKvCache cache, BlockChain chain) {
+        try (BlockTable table = cache.acquireCopy(chain, 0, Duration.ZERO)) {
+            return table.endBlock();
+        }
+    }
+
     /// Puts a chain, and others until it is on disk alone.
     private static BlockChain putOnDisk(TieredKvCache cache, boolean coded, int blocks) {
         BlockChain chain = chain(1, blocks);
         put(cache, chain, coded);
         put(cache, chain(2, 32), coded);
-        assertThat(cache.match(chain).hostBlocks()).isZero();
+        assertThat(inHostMemory(cache, chain)).isZero();
         return chain;
     }
 
@@ -160,7 +167,7 @@ final class LayerStepsTest {
                     content(chain, index, coded).requireEqual(0, table.segment(index));
                 }
             }
-            assertThat(cache.match(chain).hostBlocks()).isEqualTo(BLOCKS);
+            assertThat(inHostMemory(cache, chain)).isEqualTo(BLOCKS);
             assertThat(cache.stats().namespaces().getFirst().blocksLoaded()).isEqualTo(BLOCKS);
             cache.validate();
         }
@@ -325,11 +332,6 @@ final class LayerStepsTest {
         @Override
         public long maxBlockBytes() {
             return geometry().maxEntryBytes();
-        }
-
-        @Override
-        public List<TierSource> split(int parts) {
-            return List.of(this);
         }
 
         @Override

@@ -15,7 +15,6 @@ import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.options.MemoryOptions;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
-import java.util.List;
 import java.util.Locale;
 import java.util.Queue;
 import java.util.concurrent.Executor;
@@ -45,11 +44,6 @@ record ThrottledTier(MemorySegment storage, Executor coders, boolean coded, long
     @Override
     public long maxBlockBytes() {
         return geometry().maxEntryBytes();
-    }
-
-    @Override
-    public List<TierSource> split(int parts) {
-        return List.of(this);
     }
 
     @Override

@@ -104,6 +104,9 @@ final class DurabilityOracle {
             return;
         }
         coverage.count(event.tier() + " " + event.kind());
+        if (event.tier() == TierKind.DEVICE && event.kind() == EventKind.EVICTED) {
+            return; // nothing is promised of a device
+        }
         if (event.kind() == EventKind.DROPPED) {
             droppedBlocks.onDropped(key);
         }

@@ -13,8 +13,6 @@ import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskSet;
 import io.kvcache.tiers.disk.DiskSet.SetMember;
-import io.kvcache.tiers.front.CachedDiskTier;
-import io.kvcache.tiers.front.CachedDiskTier.RetiredTiers;
 import io.kvcache.tiers.movement.TierOpener;
 import io.kvcache.tiers.options.OnIncompatible;
 import io.kvcache.tiers.simulation.FaultRates;
@@ -22,8 +20,8 @@ import io.kvcache.tiers.simulation.FaultyDevice;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
-/// One disk through all lives of a run, alone or with a faster tier in front of it: its bytes stay, the device and
-/// the tier over them come and go.
+/// One disk through all lives of a run, and perhaps a device in front of all disks beside it: its bytes stay, the
+/// device and the tier over them come and go.
 final class SimDisk implements TierOpener {
 
     private final String name;
@@ -31,13 +29,12 @@ final class SimDisk implements TierOpener {
     private final SimContext context;
     private final SimDevice device;
     private final @Nullable SimFrontTier front;
-    private RetiredTiers retiredTiers = new RetiredTiers();
     private DiskLogConfig config;
     private boolean incompatible;
     private int offers;
     private SetMember member;
 
-    /// @param fronted whether a tier is in front
+    /// @param fronted whether there is a device beside it
     SimDisk(String name, MemorySegment storage, SimContext world, SimConfig choices, boolean fronted) {
         this.name = name;
         this.storage = storage;
@@ -69,18 +66,6 @@ final class SimDisk implements TierOpener {
 
     @Override
     public Tier open(TierListener listener) {
-        SimFrontTier before = front;
-        return before == null
-                ? openDisk(listener)
-                : new CachedDiskTier(name + "'s front", this::openDisk, before::open, listener, retiredTiers);
-    }
-
-    @Override
-    public void closeRetired() {
-        retiredTiers.close();
-    }
-
-    private Tier openDisk(TierListener listener) {
         if (incompatible) {
             context.coverage().count("disk discarded");
             config = config.withOnIncompatible(OnIncompatible.DISCARD);
@@ -103,7 +88,6 @@ final class SimDisk implements TierOpener {
 
     /// The power goes.
     void crash() {
-        retiredTiers = new RetiredTiers();
         device.crash();
         if (front != null) {
             front.device().crash();
@@ -120,6 +104,12 @@ final class SimDisk implements TierOpener {
     /// @param inFront asked for, if there is one
     SimDevice device(boolean inFront) {
         return inFront && front != null ? front.device() : device;
+    }
+
+    /// Returns the device beside it, which is in front of all disks; null when there is none.
+    @Nullable
+    TierOpener front() {
+        return front;
     }
 
     boolean hasFrontTier() {
@@ -161,11 +151,11 @@ final class SimDisk implements TierOpener {
         }
     }
 
-    /// A tier in front of a disk, as a GPU's memory would be: smaller, and blank whenever it is opened.
+    /// A device in front of the disks, as a GPU's memory would be: smaller, and blank whenever it is opened.
     ///
     /// It is a log over memory, as that one can be made to fail in every way; what device memory does is in
     /// gpu-bridge's own tests.
-    private static final class SimFrontTier {
+    private static final class SimFrontTier implements TierOpener {
 
         private static final int REGIONS = 6;
 
@@ -187,7 +177,19 @@ final class SimDisk implements TierOpener {
             return device;
         }
 
-        Tier open(TierListener listener) {
+        @Override
+        public String name() {
+            return "in front";
+        }
+
+        @Override
+        public RuntimeException openFailure(Tier refused) {
+            device.heal(FaultRates.none());
+            return new IllegalStateException("in front is " + refused.state() + ": " + refused.cause());
+        }
+
+        @Override
+        public Tier open(TierListener listener) {
             HostMemory memory =
                     context.memory().reserve("front", config.geometry().deviceBytes());
             DiskLog.Resources resources = device.open(

@@ -19,6 +19,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.SplittableRandom;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// The store of a run through all its lives, with its disks and its clock.
@@ -40,7 +41,7 @@ final class SimStore {
     private @Nullable TickDrivenCache life;
     private boolean lastLifeWasComplete;
 
-    /// @param fronted whether a faster tier is in front of each disk
+    /// @param fronted whether devices are in front of the disks, one for each
     SimStore(SimConfig choices, boolean fronted, SimMemory memory, SplittableRandom random, CoverageCounters rare) {
         this.choices = choices;
         this.memory = memory;
@@ -107,10 +108,14 @@ final class SimStore {
 
     private TickDrivenCache.Setup configure() {
         long alive = choices.reclaim().liveBytes(choices.geometry(), RESERVE_PERCENT);
-        List<TierScheduler.TierSpec> targets = disks.stream()
-                .map(disk -> new TierScheduler.TierSpec(
-                        disk, alive, new WriteBudget(choices.bytesPerSecond(), WriteBudget.UNLIMITED)))
-                .toList();
+        List<TierScheduler.TierSpec> targets = new ArrayList<>();
+        disks.forEach(disk -> targets.add(new TierScheduler.TierSpec(
+                disk, alive, new WriteBudget(choices.bytesPerSecond(), WriteBudget.UNLIMITED))));
+        disks.stream()
+                .map(SimDisk::front)
+                .filter(Objects::nonNull)
+                .forEach(front -> targets.add(new TierScheduler.TierSpec(
+                        front, alive, new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED), true)));
         TierScheduler.AdmissionConfig admissionConfig = new TierScheduler.AdmissionConfig(
                 choices.admission(), choices.waitingBytes(), maxBlockBytes(), AdmissionKind.defaultGain());
         return new TickDrivenCache.Setup(
@@ -185,10 +190,15 @@ final class SimStore {
     }
 
     boolean allServing() {
-        return current().cache().diskStats().stream().allMatch(disk -> disk.state() == TierState.SERVING);
+        return diskStats(current()).allMatch(disk -> disk.state() == TierState.SERVING);
     }
 
-    /// Returns whether every tier in front of a disk serves. One may be out for minutes.
+    /// Returns the statistics of the disks, without the devices in front of them.
+    private Stream<TierTransferStats> diskStats(TickDrivenCache of) {
+        return of.tierScheduler().stats().stream().limit(disks.size());
+    }
+
+    /// Returns whether every device in front of the disks serves. One may be out for minutes.
     boolean frontTiersServing() {
         return disks.stream().allMatch(SimDisk::isFrontServing);
     }
@@ -196,7 +206,7 @@ final class SimStore {
     /// Returns whether every disk has reported its blocks and has not been out since the opening.
     boolean allRecovered() {
         return !current().cache().isRecovering()
-                && current().cache().diskStats().stream()
+                && diskStats(current())
                         .allMatch(disk -> disk.opened() == 1 && disk.state().isReadable());
     }
 
@@ -204,7 +214,7 @@ final class SimStore {
     /// never lacked a record. The store may be closed.
     boolean lostNothing(TickDrivenCache of) {
         return of.store().tierPort().stats().withoutRecord() == 0
-                && of.tierScheduler().stats().stream().allMatch(disk -> disk.opened() == 1)
+                && diskStats(of).allMatch(disk -> disk.opened() == 1)
                 && disks.stream().allMatch(disk -> disk.reclaimCount() == 0);
     }
 

@@ -42,7 +42,7 @@ import java.util.TreeMap;
 /// faults, no operation may fail at all.
 final class Simulation {
 
-    /// One seed in so many has a faster tier in front of each disk.
+    /// One seed in so many has devices in front of the disks.
     private static final int FRONT_TIER_MODULUS = 4;
 
     /// One seed in so many writes by value.

@@ -66,12 +66,6 @@ final class SimulationTest {
         assertThat(done).containsExactly(1L, 2L, 3L, 4L, 5L, 6L);
     }
 
-    /// A front that failed with operations under way is parked, and its memory is that of no second one.
-    @Test
-    void givenAFrontWhoseOperationsHang_whenItsDiskIsOpenedAgain_thenNoOtherIsOpenedBesideIt() {
-        assertThat(new SimSuite(400).run(782, 1, (_, _) -> {}).all()).containsKey("disk out and back");
-    }
-
     /// In a pool without a record to stand in, what a disk has told of stays below a record that is deleted.
     @Test
     void givenADoomedParentAmongWhatIsDropped_whenItsLastChildGoes_thenItIsFreedOnce() {

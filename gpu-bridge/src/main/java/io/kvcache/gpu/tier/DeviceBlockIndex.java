@@ -7,7 +7,6 @@ import io.kvcache.core.tier.Tombstone;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.tier.DeviceRegions.DeviceEntry;
 import java.util.ArrayList;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.SortedMap;
@@ -29,14 +28,11 @@ final class DeviceBlockIndex {
     private final ConcurrentMap<BlockKey, DeviceEntry> entries = new ConcurrentHashMap<>();
     private final BlockingQueue<DeviceEntry> unreportedUses = new ArrayBlockingQueue<>(MAX_UNREPORTED);
     private final DeviceSpan memory;
-    private final TierListener listener;
     private boolean closed;
 
     /// @param memory that its blocks lie in
-    /// @param listener hears which blocks can be found
-    DeviceBlockIndex(DeviceSpan memory, TierListener listener) {
+    DeviceBlockIndex(DeviceSpan memory) {
         this.memory = memory;
-        this.listener = listener;
     }
 
     private static BlockKey key(DeviceEntry entry) {
@@ -47,63 +43,34 @@ final class DeviceBlockIndex {
     void add(DeviceEntry entry) {
         if (!closed) {
             entries.put(key(entry), entry);
-            report(entry, true);
         }
     }
 
     /// Forgets an entry, if it is the one that counts.
-    void remove(DeviceEntry entry) {
-        if (withdraw(entry)) {
-            report(entry, false);
-        }
-    }
-
-    /// Makes an entry unknown that is about to be moved: [#add] or [#reportLost] says later what came of it.
     ///
-    /// @return whether it was known
-    boolean withdraw(DeviceEntry entry) {
+    /// @return whether it was
+    boolean remove(DeviceEntry entry) {
         return entries.remove(key(entry), entry);
-    }
-
-    /// A withdrawn entry does not return; a newer one of its block may be known.
-    void reportLost(DeviceEntry entry) {
-        if (!entries.containsKey(key(entry))) {
-            report(entry, false);
-        }
-    }
-
-    private void report(DeviceEntry entry, boolean isPresent) {
-        listener.onDeviceCopy(entry.block().keyHi(), entry.block().keyLo(), isPresent);
-    }
-
-    /// Returns whether an entry is the current one of its block. Any thread.
-    boolean contains(DeviceEntry entry) {
-        return entry.equals(entries.get(key(entry)));
     }
 
     void tombstone(Tombstone tombstone) {
         if (tombstone.isNamespace()) {
-            List.copyOf(entries.values()).stream()
-                    .filter(entry -> entry.isCoveredBy(tombstone))
-                    .forEach(this::remove);
-            return;
-        }
-        DeviceEntry entry = entries.get(new BlockKey(tombstone.keyHi(), tombstone.keyLo()));
-        if (entry != null) {
-            remove(entry);
+            entries.values().removeIf(entry -> entry.isCoveredBy(tombstone));
+        } else {
+            entries.remove(new BlockKey(tombstone.keyHi(), tombstone.keyLo()));
         }
     }
 
     /// Nothing is found from here on: the memory is about to be given away.
     void close() {
         closed = true;
-        List.copyOf(entries.values()).forEach(this::remove);
+        entries.clear();
     }
 
     /// Reports to the store what was used by [#acquire], of which the store does not hear otherwise.
     ///
     /// @return how many uses
-    int reportUses() {
+    int reportUses(TierListener listener) {
         for (int reported = 0; reported < MAX_UNREPORTED; reported++) {
             DeviceEntry used = unreportedUses.poll();
             if (used == null) {
@@ -114,52 +81,30 @@ final class DeviceBlockIndex {
         return MAX_UNREPORTED;
     }
 
-    /// Pins the leading blocks of a chain that are in one of several, from one on.
-    static DeviceBlockTable acquire(List<DeviceBlockIndex> indexes, BlockChain chain, int from) {
+    /// Pins the leading blocks of a chain that are here, from one on.
+    DeviceBlockTable acquire(BlockChain chain, int from) {
         List<DeviceEntry> held = new ArrayList<>();
-        List<DeviceBlockIndex> holders = new ArrayList<>();
-        for (int index = from; index < chain.length(); index++) {
-            DeviceBlockIndex holder = pin(indexes, chain.key(index), held);
-            if (holder == null) {
-                break;
-            }
-            holders.add(holder);
+        DeviceEntry next = from < chain.length() ? pin(chain.key(from)) : null;
+        while (next != null) {
+            held.add(next);
+            int index = from + held.size();
+            next = index < chain.length() ? pin(chain.key(index)) : null;
         }
-        for (int i = held.size() - 1; i >= 0; i--) {
-            holders.get(i).unreportedUses.offer(held.get(i));
-        }
+        held.reversed().forEach(unreportedUses::offer);
         return new DeviceBlockTable(from, held);
     }
 
-    /// Pins each block of a section of a chain that is in one of several.
-    static DeviceBlockMap acquireEach(List<DeviceBlockIndex> indexes, BlockChain chain, int from, int to) {
+    /// Pins each block of a section of a chain that is here.
+    DeviceBlockMap acquireEach(BlockChain chain, int from, int to) {
         SortedMap<Integer, DeviceEntry> held = new TreeMap<>();
-        Set<DeviceSpan> memory = new LinkedHashSet<>();
-        List<DeviceEntry> pinned = new ArrayList<>();
         for (int index = to - 1; index >= from; index--) {
-            DeviceBlockIndex holder = pin(indexes, chain.key(index), pinned);
-            if (holder != null) {
-                held.put(index, pinned.getLast());
-                memory.add(holder.memory);
-                holder.unreportedUses.offer(pinned.getLast());
-            }
-        }
-        return new DeviceBlockMap(held, memory);
-    }
-
-    /// Pins a block in the first that has it, and adds it to others.
-    ///
-    /// @return the one that has it, or null
-    private static @Nullable DeviceBlockIndex pin(
-            List<DeviceBlockIndex> indexes, BlockKey key, List<DeviceEntry> held) {
-        for (DeviceBlockIndex each : indexes) {
-            DeviceEntry entry = each.pin(key);
+            DeviceEntry entry = pin(chain.key(index));
             if (entry != null) {
-                held.add(entry);
-                return each;
+                held.put(index, entry);
+                unreportedUses.offer(entry);
             }
         }
-        return null;
+        return new DeviceBlockMap(held, held.isEmpty() ? Set.of() : Set.of(memory));
     }
 
     /// A region may be closed and begun anew between the look and the pin: then the entry is no longer

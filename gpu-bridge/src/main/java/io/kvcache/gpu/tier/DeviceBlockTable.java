@@ -36,26 +36,6 @@ public final class DeviceBlockTable implements AutoCloseable {
         return entries.get(number);
     }
 
-    /// A table of those that an index has, in the same order, held by themselves.
-    synchronized DeviceBlockTable entriesOf(DeviceBlockIndex index) {
-        List<DeviceEntry> here = entries.stream()
-                .filter(entry -> index.contains(entry) && entry.region().pin())
-                .toList();
-        return new DeviceBlockTable(0, here);
-    }
-
-    synchronized List<DeviceEntry> entries() {
-        return entries;
-    }
-
-    /// Gives a block free, and all behind it, if it still has that.
-    synchronized void truncateBefore(DeviceEntry entry) {
-        int at = entries.indexOf(entry);
-        if (at >= 0) {
-            truncate(at);
-        }
-    }
-
     /// Unpins all but the first `blocks` blocks.
     synchronized void truncate(int blocks) {
         entries.subList(blocks, entries.size()).forEach(entry -> entry.region().unpin());

@@ -60,12 +60,9 @@ final class DeviceReclaimer {
             return 0;
         }
         leaving = next;
-        next.entries().stream().filter(index::withdraw).forEach(candidates::add);
+        next.entries().stream().filter(index::remove).forEach(candidates::add);
         DeviceRegionCandidates offered = new DeviceRegionCandidates(next.entries());
         listener.onReclaim(offered);
-        Set<DeviceEntry> lost = new HashSet<>(candidates);
-        offered.moves.forEach(relocation -> lost.remove(relocation.from));
-        lost.forEach(index::reportLost);
         offered.moves.forEach(this::move);
         return 1;
     }
@@ -84,11 +81,7 @@ final class DeviceReclaimer {
 
     /// A tombstone finds nothing in the index of what is being moved: it is not to come back there.
     void tombstone(Tombstone tombstone) {
-        List<DeviceEntry> dropped = candidates.stream()
-                .filter(entry -> entry.isCoveredBy(tombstone))
-                .toList();
-        dropped.forEach(candidates::remove);
-        dropped.forEach(index::reportLost);
+        candidates.removeIf(entry -> entry.isCoveredBy(tombstone));
     }
 
     private record Relocation(DeviceEntry from, DeviceEntry to) {}
@@ -112,7 +105,6 @@ final class DeviceReclaimer {
                 }
                 listener.onMoved(to.block(), from.place(), to.place());
             } else {
-                index.reportLost(from);
                 listener.onLost(from.block(), from.place());
             }
         });

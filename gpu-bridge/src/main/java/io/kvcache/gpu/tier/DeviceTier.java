@@ -83,7 +83,7 @@ public final class DeviceTier implements Tier {
         this.listener = listener;
         device = DeviceTierResources.open(driver, geometry.bytes(), slots);
         path = describe(device);
-        index = new DeviceBlockIndex(device.memory(), listener);
+        index = new DeviceBlockIndex(device.memory());
         regions = new DeviceRegions(device.memory(), geometry);
         staging = new DeviceStaging(device.memory(), geometry.stagingOffset(), geometry.regionBytes());
         reclaimer = new DeviceReclaimer(regions, index, device.internalCopies(), listener, geometry);
@@ -105,7 +105,7 @@ public final class DeviceTier implements Tier {
     ///
     /// @param from first block wanted, `0 <= from <= chain.length()`
     public DeviceBlockTable acquire(BlockChain chain, int from) {
-        return DeviceBlockIndex.acquire(List.of(index), chain, from);
+        return index.acquire(chain, from);
     }
 
     /// The same, once the device has computed the checksum of each block, and as far as they are those that the
@@ -116,15 +116,6 @@ public final class DeviceTier implements Tier {
     /// @return completed by the tier's thread; the table is the caller's to close
     public CompletionStage<DeviceBlockTable> acquireVerified(BlockChain chain, int from) {
         CompletableFuture<DeviceBlockTable> answer = scrubber.submit(() -> acquire(chain, from));
-        wake();
-        return answer;
-    }
-
-    /// The same with blocks of this device that are pinned already. Any thread.
-    ///
-    /// @param pinned the tier's from here on
-    CompletableFuture<DeviceBlockTable> verify(DeviceBlockTable pinned) {
-        CompletableFuture<DeviceBlockTable> answer = scrubber.submit(() -> pinned);
         wake();
         return answer;
     }
@@ -345,7 +336,7 @@ public final class DeviceTier implements Tier {
             settle();
             return done;
         }
-        done += index.reportUses();
+        done += index.reportUses(listener);
         try {
             done += state == TierState.STOPPED && !reclaimer.isBusy() ? 0 : reclaimer.tick();
             done += scrubber.tick();

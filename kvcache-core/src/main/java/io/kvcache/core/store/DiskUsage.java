@@ -14,6 +14,7 @@ import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.Comparator;
 import java.util.List;
 import java.util.function.IntPredicate;
@@ -263,6 +264,14 @@ final class DiskUsage {
         private final MemoryShares shares;
         private final List<DiskUsage> usages = new ArrayList<>();
         private int orders;
+        /// Number of the first device in front of disks, or -1.
+        private int firstFront = NONE;
+        /// By record: its copy on a device in front of the disks, or -1; empty where there is none.
+        private long[] frontAddresses = {};
+        /// Records whose copy in front of the disks was used since it came there, or was last kept.
+        private final BitSet usedInFront = new BitSet();
+        /// Records that a device has copies of; read by anyone.
+        private int onDevice;
 
         DiskUsageTable(RecordPool pool, BlockTree tree, PolicyState state, MemoryShares shares) {
             this.shares = shares;
@@ -272,14 +281,20 @@ final class DiskUsage {
             view = new AllTiersView(pool);
         }
 
-        /// Adds a disk.
+        /// Adds a disk or a device. A device behind disks in this order is in front of them: it keeps copies.
         ///
         /// @param limitBytes alive at most, in whole pages
         /// @param ranked see [DiskUsage#isRanked]
         /// @return its number
         int addDisk(long limitBytes, boolean ranked) {
             if (usages.size() == DiskAddress.MAX_DISKS) {
-                throw new IllegalArgumentException("a store takes at most " + DiskAddress.MAX_DISKS + " disks");
+                throw new IllegalArgumentException(
+                        "a store takes at most " + DiskAddress.MAX_DISKS + " disks and devices");
+            }
+            if (ranked && firstFront == NONE && usages.stream().anyMatch(usage -> !usage.isRanked)) {
+                firstFront = usages.size();
+                frontAddresses = new long[pool.capacity()];
+                Arrays.fill(frontAddresses, NONE);
             }
             orders++;
             usages.add(new DiskUsage(shares, new DiskLru(view, state), this::newOrder, limitBytes, ranked));
@@ -300,7 +315,84 @@ final class DiskUsage {
 
         /// Returns whether an address, or -1, is on a disk and not in the memory of a device.
         boolean isOnDisk(long address) {
-            return address != NONE && !usage(DiskAddress.diskOf(address)).isRanked();
+            return address != NONE && !isDevice(DiskAddress.diskOf(address));
+        }
+
+        /// Returns whether a number is that of a device.
+        boolean isDevice(int disk) {
+            return usage(disk).isRanked;
+        }
+
+        /// Returns whether a number is that of a device in front of disks, which keeps copies of what they have.
+        boolean isFront(int disk) {
+            return firstFront != NONE && disk >= firstFront;
+        }
+
+        /// Returns the device that keeps a copy of a record, if it is worth one; -1 where there is none.
+        int frontOf(int record) {
+            return firstFront == NONE
+                    ? NONE
+                    : firstFront + (int) ((pool.keyLo(record) >>> 1) % (usages.size() - firstFront));
+        }
+
+        /// Returns the address of a record's copy in front of the disks, or -1.
+        long frontAddress(int record) {
+            return firstFront == NONE ? NONE : frontAddresses[record];
+        }
+
+        /// Returns which tier a record is read from that has an address.
+        int sourceOf(int record) {
+            return DiskAddress.diskOf(frontAddress(record) == NONE ? pool.diskAddress(record) : frontAddress(record));
+        }
+
+        /// Gives a record a copy in front of the disks; it had none.
+        void setFrontAddress(int record, long address) {
+            assert frontAddresses[record] == NONE : "record " + record + " has a copy in front";
+            frontAddresses[record] = address;
+            usedInFront.clear(record);
+            usage(DiskAddress.diskOf(address)).add(MemoryShares.DEFAULT_GROUP, frontPages(record));
+            markOnDevice(record, true);
+        }
+
+        /// The copy in front was written elsewhere on the same device.
+        void updateFrontAddress(int record, long address) {
+            frontAddresses[record] = address;
+        }
+
+        /// Takes the copy in front away from a record that has one.
+        void clearFrontAddress(int record) {
+            usage(DiskAddress.diskOf(frontAddresses[record])).remove(MemoryShares.DEFAULT_GROUP, frontPages(record));
+            frontAddresses[record] = NONE;
+            markOnDevice(record, false);
+        }
+
+        /// A record's copy in front, if there is one, is used.
+        void onUsedInFront(int record) {
+            if (frontAddress(record) != NONE) {
+                usedInFront.set(record);
+            }
+        }
+
+        /// Returns whether a record's copy in front was used since it came there or this was asked last.
+        boolean testAndClearUsedInFront(int record) {
+            boolean used = usedInFront.get(record);
+            usedInFront.clear(record);
+            return used;
+        }
+
+        /// Returns the bytes that a record takes on a device, in whole pages.
+        long frontPages(int record) {
+            return Pages.offset(StoredLayout.PLAIN.pages((int) pool.bytes(record)));
+        }
+
+        /// Returns how many records devices have copies of. Any thread; it may be a moment behind.
+        int onDevice() {
+            return onDevice;
+        }
+
+        private void markOnDevice(int record, boolean isThere) {
+            pool.setFlags(record, RecordFlags.ON_DEVICE, isThere);
+            onDevice += isThere ? 1 : -1;
         }
 
         /// Gives a record its place; it had none.
@@ -308,6 +400,9 @@ final class DiskUsage {
             assert pool.diskAddress(record) == NONE : "record " + record + " has a place";
             tree.setDiskAddress(record, address, checksum);
             usageOf(record).add(shares.group(record), pages(record));
+            if (isDevice(DiskAddress.diskOf(address))) {
+                markOnDevice(record, true);
+            }
         }
 
         /// The record's copy was written elsewhere on the same disk.
@@ -323,6 +418,9 @@ final class DiskUsage {
         /// Takes a record's place away; it is in no order.
         void clearAddress(int record) {
             usageOf(record).remove(shares.group(record), pages(record));
+            if (!isOnDisk(pool.diskAddress(record))) {
+                markOnDevice(record, false);
+            }
             tree.clearDiskAddress(record);
         }
 

@@ -25,7 +25,6 @@ import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.StoreEvents.EventLog;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
-import io.kvcache.core.tree.DiskAddress;
 import io.kvcache.core.tree.ObjectLinks;
 import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordHandle;
@@ -321,7 +320,7 @@ public final class HostStore implements AutoCloseable {
             pool.setFlags(record, RecordFlags.READ_IN_STEPS, true);
         }
         if (start.isAvailable()) {
-            loadBatch.add(record, start == LoadOutcome.STARTED ? DiskAddress.diskOf(pool.diskAddress(record)) : -1);
+            loadBatch.add(record, start == LoadOutcome.STARTED ? disks.sourceOf(record) : -1);
         }
         return start.isAvailable();
     }

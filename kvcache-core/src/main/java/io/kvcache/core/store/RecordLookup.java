@@ -9,6 +9,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.Pages;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.store.DiskUsage.DiskUsageTable;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
@@ -43,6 +44,7 @@ public final class RecordLookup {
     private final BlockTree tree;
     private final SlabPool slabs;
     private final NamespaceRegistry namespaceRegistry;
+    private final DiskUsageTable disks;
     private final RecordStates recordStates;
     private final WriteBackQueue writeBackQueue;
     private final ReentrantLock lock;
@@ -56,6 +58,7 @@ public final class RecordLookup {
         tree = store.tree;
         slabs = store.slabs;
         namespaceRegistry = store.namespaceRegistry;
+        disks = store.disks;
         recordStates = store.recordStates;
         writeBackQueue = store.writeBackQueue;
         lock = store.lock;
@@ -237,7 +240,7 @@ public final class RecordLookup {
     /// anywhere.
     public int countOnDevice(BlockChain chain, int from, int to) {
         int found = 0;
-        for (int index = from; index < to && recordStates.onDevice() > 0; index++) {
+        for (int index = from; index < to && disks.onDevice() > 0; index++) {
             long handle = findKnown(chain.keyHi(index), chain.keyLo(index));
             boolean there = RecordHandle.isFound(handle)
                     && RecordFlags.has(pool.flags(RecordHandle.record(handle)), RecordFlags.ON_DEVICE);

@@ -49,8 +49,6 @@ final class RecordStates {
     private final ObjectLinks objectLinks;
     private final PrefetchTracker prefetchTracker;
     private final ExpiredBlocks expiredBlocks;
-    /// Records that a device has copies of; written under the lock, read by anyone.
-    private int onDevice;
 
     RecordStates(HostStore store) {
         pool = store.pool;
@@ -299,7 +297,7 @@ final class RecordStates {
             return;
         }
         writeBackQueue.onEvicted(record);
-        leaveDevice(record, EventKind.EVICTED);
+        leaveFront(record, EventKind.EVICTED);
         storeEvents.onForgotten(record);
         insertPlaceholder(record);
         tree.removeFromIndex(record);
@@ -313,7 +311,7 @@ final class RecordStates {
     /// Ends a record that is on disk alone, claimed and evicted by its order.
     void onEvictedFromDisk(int record) {
         leaveDisk(record, EventKind.EVICTED);
-        leaveDevice(record, EventKind.EVICTED);
+        leaveFront(record, EventKind.EVICTED);
         storeEvents.onForgotten(record);
         tombstoneObject(record);
         writeBackQueue.onEvictedFromDisk(record);
@@ -387,7 +385,7 @@ final class RecordStates {
         }
         boolean known = ControlWord.isKnown(before);
         if (known) {
-            leaveDevice(record, cause);
+            leaveFront(record, cause);
             storeEvents.onForgotten(record);
         }
         pool.transition(record, ControlWord.DELETED, 0);
@@ -576,9 +574,7 @@ final class RecordStates {
         disks.setAddress(record, address, checksum);
         pool.setFlags(record, RecordFlags.USED_ON_DISK, false);
         onCopyChanged(record);
-        if (isOnDisk(record)) {
-            storeEvents.onStored(record, TierKind.DISK);
-        }
+        storeEvents.onStored(record, kindOf(record));
         connectDescendants(record);
         return true;
     }
@@ -588,37 +584,19 @@ final class RecordStates {
         return disks.isOnDisk(pool.diskAddress(record));
     }
 
+    private TierKind kindOf(int record) {
+        return isOnDisk(record) ? TierKind.DISK : TierKind.DEVICE;
+    }
+
     private void leaveDisk(int record, EventKind cause) {
-        if (isOnDisk(record)) {
-            storeEvents.onRemoved(record, cause, TierKind.DISK);
-        }
+        storeEvents.onRemoved(record, cause, kindOf(record));
     }
 
-    /// Returns how many records a device has copies of. Any thread.
-    int onDevice() {
-        return onDevice;
-    }
-
-    /// A device has got a copy, or has it no longer: see [io.kvcache.core.tier.TierListener#onDeviceCopy].
-    void onDeviceCopy(long keyHi, long keyLo, boolean isPresent) {
-        int record = tree.findAny(keyHi, keyLo);
-        if (record == NONE || !ControlWord.isKnown(stateOf(record)) || RecordFlags.isObject(pool.flags(record))) {
-            return;
-        }
-        if (!isPresent) {
-            leaveDevice(record, EventKind.EVICTED);
-        } else if (!RecordFlags.has(pool.flags(record), RecordFlags.ON_DEVICE)) {
-            pool.setFlags(record, RecordFlags.ON_DEVICE, true);
-            onDevice++;
-            storeEvents.onStored(record, TierKind.DEVICE);
-        }
-    }
-
-    /// A device's copy does not count any longer: it is gone, or the record is about to be forgotten.
-    private void leaveDevice(int record, EventKind cause) {
-        if (RecordFlags.has(pool.flags(record), RecordFlags.ON_DEVICE)) {
-            pool.setFlags(record, RecordFlags.ON_DEVICE, false);
-            onDevice--;
+    /// A copy in front of the disks does not count any longer, if there is one: it is gone, or the record is about
+    /// to be forgotten.
+    void leaveFront(int record, EventKind cause) {
+        if (disks.frontAddress(record) != NONE) {
+            disks.clearFrontAddress(record);
             storeEvents.onRemoved(record, cause, TierKind.DEVICE);
         }
     }
@@ -798,6 +776,7 @@ final class RecordStates {
             return;
         }
         onUsed(record);
+        disks.onUsedInFront(record);
         if (stateOf(record) == ControlWord.SEALED) {
             policyOf(record).touch(record);
         } else {

@@ -88,8 +88,16 @@ final class StoreValidator {
     private void checkFlags(int record, int state) {
         int identity = pool.flags(record);
         boolean onDevice = RecordFlags.has(identity, RecordFlags.ON_DEVICE);
-        require(!onDevice || ControlWord.isKnown(state), record, "is on a device, state " + state);
+        long front = disks.frontAddress(record);
+        boolean alone = pool.diskAddress(record) != NONE && !disks.isOnDisk(pool.diskAddress(record));
+        require(front == NONE || ControlWord.isKnown(state), record, "has a copy in front, state " + state);
+        require(onDevice == (front != NONE || alone), record, "is on a device: " + onDevice);
         this.onDevice += onDevice ? 1 : 0;
+        if (front != NONE) {
+            int disk = DiskAddress.diskOf(front);
+            diskBlocks[disk]++;
+            diskBytes[disk][disks.usage(disk).orderGroup(MemoryShares.DEFAULT_GROUP)] += disks.frontPages(record);
+        }
         boolean fresh = RecordFlags.has(identity, RecordFlags.FRESH);
         boolean mayBe = !RecordFlags.isObject(identity) && state != ControlWord.ON_DISK && state != ControlWord.ORPHAN;
         require(!fresh || mayBe, record, "is fresh, state " + state);
@@ -218,10 +226,7 @@ final class StoreValidator {
             held += slabs.heldSlots(slabs.slotClass(id));
         }
         require(held == slots, NONE, held + " slots are held, " + slots + " by records");
-        require(
-                onDevice == store.recordStates.onDevice(),
-                NONE,
-                onDevice + " records on devices, counted as " + store.recordStates.onDevice());
+        require(onDevice == disks.onDevice(), NONE, onDevice + " records on devices, counted as " + disks.onDevice());
         require(taken == pool.live(), NONE, pool.live() + " records counted, " + taken + " taken");
         long inPolicies = 0;
         for (int id = 0; id < store.policies.classes(); id++) {

@@ -58,6 +58,7 @@ public final class TierPort {
     private final SlotAllocator slotAllocator;
     private final TierRecovery tierRecovery;
     private final WriteCompletions writeCompletions;
+    private final FrontCopies frontCopies;
     private final TierBlocks views;
     private final ReclaimSelector reclaimSelector;
     private final ReentrantLock lock;
@@ -74,6 +75,7 @@ public final class TierPort {
         lock = store.lock;
         tierRecovery = new TierRecovery(store);
         writeCompletions = new WriteCompletions(store);
+        frontCopies = new FrontCopies(store);
         reclaimSelector = new ReclaimSelector(recordStates, lock);
         views = new TierBlocks(pool, store.lookup);
     }
@@ -88,18 +90,29 @@ public final class TierPort {
         return addDisk(limitBytes, false);
     }
 
-    /// Adds a disk, before any is used.
+    /// Adds a disk or a device, before any is used; devices after the disks.
+    ///
+    /// A device without disks is a tier as a disk is. One with disks is in front of them: it keeps copies of blocks
+    /// that are being written to a disk or were read from there, and they are read from it while it has them.
     ///
     /// @param limitBytes alive on it at most, each block in whole pages
-    /// @param ranked whether the host tier's policy also ranks its blocks, which otherwise are evicted by last use
+    /// @param ranked whether it is a device: the host tier's policy also ranks its blocks, which otherwise are
+    ///     evicted by last use
     /// @return its number
     public int addDisk(long limitBytes, boolean ranked) {
         return underLock(() -> {
             int disk = disks.addDisk(limitBytes, ranked);
-            writeBackQueue.writeAdmission().onDiskAdded(limitBytes);
+            if (!disks.isFront(disk)) {
+                writeBackQueue.writeAdmission().onDiskAdded(limitBytes);
+            }
             tierRecovery.beginDisk(disk);
             return disk;
         });
+    }
+
+    /// Returns whether a number is that of a device in front of disks. Any thread.
+    public boolean isFront(int disk) {
+        return disks.isFront(disk);
     }
 
     /// Starts admission to the disks.
@@ -128,11 +141,20 @@ public final class TierPort {
     public @Nullable PendingWrite nextWrite(int disk) {
         lock.lock();
         try {
-            int record = writeBackQueue.tombstones().isEmpty(disk) ? writeBackQueue.pollNext() : NONE;
+            int record = writeBackQueue.tombstones().isEmpty(disk) ? poll(disk) : NONE;
             return record == NONE ? null : new PendingWrite(record, views.hostBlock(record), views.pages(record));
         } finally {
             lock.unlock();
         }
+    }
+
+    private int poll(int disk) {
+        if (disks.isFront(disk)) {
+            return frontCopies.poll(disk);
+        }
+        int record = writeBackQueue.pollNext();
+        frontCopies.offer(record);
+        return record;
     }
 
     /// A write has ended. While the block above is still on its way to another disk, so is this one.
@@ -140,7 +162,13 @@ public final class TierPort {
     /// @param disk where
     /// @param address or -1 when nothing was written
     public void onWritten(int record, int disk, long address) {
-        underLock(() -> writeCompletions.onCompleted(record, disk, address));
+        underLock(() -> {
+            if (disks.isFront(disk)) {
+                frontCopies.onWritten(record, disk, address);
+            } else {
+                writeCompletions.onCompleted(record, disk, address);
+            }
+        });
     }
 
     /// Returns the next tombstone to write to a disk before anything else is written to it; null when there
@@ -230,6 +258,10 @@ public final class TierPort {
     /// A span of a disk is about to be reclaimed: keeps all live copies, as far as there is room, and forgets the
     /// rest with all below it. Processes a bounded number of records for each turn of the lock.
     public void onReclaim(int disk, ReclaimCandidates offer) {
+        if (disks.isFront(disk)) {
+            underLock(() -> frontCopies.reclaim(disk, offer));
+            return;
+        }
         reclaimSelector.select(disk, offer);
         underLock(() -> {
             tierRecovery.onReclaim(disk, offer);
@@ -239,6 +271,10 @@ public final class TierPort {
 
     /// A copy was written elsewhere on its disk.
     public void onMoved(int disk, TierBlock block, long from, long to) {
+        if (disks.isFront(disk)) {
+            underLock(() -> frontCopies.onMoved(block, DiskAddress.of(disk, from), DiskAddress.of(disk, to)));
+            return;
+        }
         underLock(() -> {
             int record = recordStates.recordAt(block.keyHi(), block.keyLo(), DiskAddress.of(disk, from));
             if (record != NONE) {
@@ -251,6 +287,10 @@ public final class TierPort {
 
     /// A copy is lost: forgets it and all below it.
     public void onLost(int disk, TierBlock block, long address) {
+        if (disks.isFront(disk)) {
+            underLock(() -> frontCopies.onMoved(block, DiskAddress.of(disk, address), NONE));
+            return;
+        }
         underLock(() -> {
             int record = recordStates.recordAt(block.keyHi(), block.keyLo(), DiskAddress.of(disk, address));
             if (record != NONE) {
@@ -263,15 +303,21 @@ public final class TierPort {
 
     /// A whole disk is lost: forgets all its copies, a bounded number of records for each turn of the lock.
     public void onLost(int disk) {
-        underLock(() -> {
-            tierRecovery.onDiskLost(disk);
-            writeCompletions.onDiskLost(disk);
-        });
+        if (!disks.isFront(disk)) {
+            underLock(() -> {
+                tierRecovery.onDiskLost(disk);
+                writeCompletions.onDiskLost(disk);
+            });
+        }
         for (int from = 0; from < pool.capacity(); from += SCAN_BATCH) {
             lock.lock();
             try {
                 int to = Math.min(pool.highWaterMark(), from + SCAN_BATCH);
-                recordStates.forgetDisk(disk, from, to);
+                if (disks.isFront(disk)) {
+                    frontCopies.forget(disk, from, to);
+                } else {
+                    recordStates.forgetDisk(disk, from, to);
+                }
                 if (to == pool.highWaterMark()) {
                     return;
                 }
@@ -282,7 +328,8 @@ public final class TierPort {
     }
 
     /// Returns the read for a load that was started, or null when no caller waits for it any longer or another
-    /// disk has it by now. After null the record is on disk as before, and [#onRead] must not be called.
+    /// disk has it by now; with address -1 when a device in front of the disks has it no longer. After null the
+    /// record is on disk as before, and [#onRead] must not be called.
     ///
     /// @param wanted whether to read it though the load alone has a pin
     /// @param tag comes back with the outcome
@@ -294,7 +341,9 @@ public final class TierPort {
                 recordStates.abandonFill(record);
                 return null;
             }
-            return new TierRead(views.diskBlock(record), localAddress(record), views.pages(record), tag);
+            disks.onUsedInFront(record);
+            long address = disks.isFront(disk) ? localFrontAddress(disk, record) : localAddress(record);
+            return new TierRead(views.diskBlock(record), address, views.pages(record), tag);
         } finally {
             lock.unlock();
         }
@@ -319,7 +368,32 @@ public final class TierPort {
         return ControlWord.state(control) == ControlWord.LOADING
                 && awaited
                 && address != NONE
-                && DiskAddress.diskOf(address) == disk;
+                && (disks.isFront(disk) || DiskAddress.diskOf(address) == disk);
+    }
+
+    private long localFrontAddress(int disk, int record) {
+        long address = disks.frontAddress(record);
+        return address != NONE && DiskAddress.diskOf(address) == disk ? DiskAddress.localAddress(address) : NONE;
+    }
+
+    /// A device in front of the disks could not read a record.
+    ///
+    /// @param lost whether its copy is to be forgotten
+    /// @return the disk to read it from instead; -1 when the load is over
+    public int fallBack(int disk, int record, boolean lost) {
+        lock.lock();
+        try {
+            if (!disks.isFront(disk) || recordStates.stateOf(record) != ControlWord.LOADING) {
+                return NONE;
+            }
+            if (lost) {
+                recordStates.leaveFront(record, EventKind.EVICTED);
+            }
+            long address = pool.diskAddress(record);
+            return address == NONE ? NONE : DiskAddress.diskOf(address);
+        } finally {
+            lock.unlock();
+        }
     }
 
     private long localAddress(int record) {
@@ -357,7 +431,7 @@ public final class TierPort {
                 DiskAddress.diskOf(pool.diskAddress(record)), views.diskBlock(record), localAddress(record));
     }
 
-    /// A read has ended.
+    /// A read has ended. What came from a disk is copied to the device in front, where there is one.
     ///
     /// @param good whether the bytes are there and have their checksum
     /// @param lost whether the copy is to be forgotten
@@ -367,6 +441,7 @@ public final class TierPort {
             if (good && loading) {
                 pool.checksum(record, checksum);
                 recordStates.seal(record, NONE);
+                frontCopies.offer(record);
             } else {
                 if (lost && loading) {
                     recordStates.markDeleted(record, EventKind.EVICTED);
@@ -424,11 +499,6 @@ public final class TierPort {
     /// A block was used where it lies: see [io.kvcache.core.tier.TierListener#onUsed].
     public void onUsed(TierBlock block) {
         underLock(() -> recordStates.onUsedOnDisk(block.keyHi(), block.keyLo()));
-    }
-
-    /// See [io.kvcache.core.tier.TierListener#onDeviceCopy].
-    public void onDeviceCopy(long keyHi, long keyLo, boolean isPresent) {
-        underLock(() -> recordStates.onDeviceCopy(keyHi, keyLo, isPresent));
     }
 
     /// Returns the score of a block: see [io.kvcache.core.tier.TierListener#score].

@@ -76,11 +76,6 @@ public abstract class ForwardingListener implements TierListener {
     }
 
     @Override
-    public void onDeviceCopy(long keyHi, long keyLo, boolean isPresent) {
-        store.onDeviceCopy(keyHi, keyLo, isPresent);
-    }
-
-    @Override
     public double score(long keyHi, long keyLo) {
         return store.score(keyHi, keyLo);
     }

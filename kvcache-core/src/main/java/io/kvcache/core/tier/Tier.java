@@ -71,8 +71,7 @@ public interface Tier extends AutoCloseable {
     /// Returns the counters. Any thread; they may be a tick behind.
     TierStats stats();
 
-    /// Closes it after it failed, so that it can be opened again. Parts that are still in use, and do not hinder
-    /// that, are closed later.
+    /// Closes it after it failed, so that it can be opened again.
     default void closeAfterFailure() {
         close();
     }

@@ -49,10 +49,6 @@ public interface TierListener {
     /// deepest first.
     default void onUsed(TierBlock block, long address) {}
 
-    /// A device has got a copy of a block that engines find there, or has it no longer. What is reported again
-    /// changes nothing.
-    default void onDeviceCopy(long keyHi, long keyLo, boolean isPresent) {}
-
     /// Returns the uses that the policy expects for the time that a block is kept: the more, the rather it stays.
     /// Compare it only among blocks that are scored together.
     ///

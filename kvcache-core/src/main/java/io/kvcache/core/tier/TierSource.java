@@ -1,7 +1,6 @@
 package io.kvcache.core.tier;
 
 import java.lang.foreign.MemorySegment;
-import java.util.List;
 
 /// Source of a [Tier] for a store, at its start and again after the tier failed.
 ///
@@ -16,13 +15,6 @@ public interface TierSource {
 
     /// The largest block that it takes.
     long maxBlockBytes();
-
-    /// Likewise in several parts, for a store that needs one for each of its disks.
-    ///
-    /// @param parts 1 and up
-    /// @return sources of the parts, to be opened in place of this one
-    /// @throws IllegalArgumentException when parts would be too small
-    List<TierSource> split(int parts);
 
     /// Begins to open the tier.
     ///

@@ -13,8 +13,13 @@ import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
+import io.kvcache.core.store.HostStore.LoadBatch;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
+import io.kvcache.core.store.TierPort.PendingWrite;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.ReclaimCandidates;
+import io.kvcache.core.tier.TierRead;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.stream.IntStream;
@@ -22,22 +27,33 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/// What a store knows of copies on a device.
+/// A device in front of a disk, as the store sees it: which blocks it gets, and what the store knows of its copies.
 final class DeviceCopiesTest {
 
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 8, 128, 4, Dtype.BF16));
     private static final int LENGTH = 4;
+    private static final int DISK = 0;
+    private static final int DEVICE = 1;
 
     private final HostStore store =
-            new HostStore(new HostStoreConfig(2 * SlabPool.MIN_BYTES, 100, PolicyKind.LRU, 64), ArenaMemory.source());
+            new HostStore(new HostStoreConfig(SlabPool.MIN_BYTES, 10_000, PolicyKind.LRU, 64), ArenaMemory.source());
     private final TierPort tierPort = store.tierPort();
     private final BlockChain chain =
             BlockChain.of(SPACE, IntStream.range(0, LENGTH * 4).toArray());
-    private NamespaceEntry entry;
 
     @BeforeEach
     void put() {
-        entry = store.register(SPACE);
+        assertThat(tierPort.addDisk(1 << 20)).isEqualTo(DISK);
+        assertThat(tierPort.addDisk(1 << 20, true)).isEqualTo(DEVICE);
+        assertThat(tierPort.isFront(DISK)).isFalse();
+        assertThat(tierPort.isFront(DEVICE)).isTrue();
+        tierPort.configureAdmission(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.DEFAULT_GAIN);
+        tierPort.endRecovery();
+        putAll();
+    }
+
+    private void putAll() {
+        NamespaceEntry entry = store.register(SPACE);
         for (int index = 0; index < LENGTH; index++) {
             store.seal(store.reserve(entry, chain, index, false).record(), index);
         }
@@ -49,96 +65,194 @@ final class DeviceCopiesTest {
         store.close();
     }
 
-    private void report(int index, boolean isPresent) {
-        tierPort.onDeviceCopy(chain.keyHi(index), chain.keyLo(index), isPresent);
-        store.validate();
+    /// Writes all that waits to a tier, at addresses from one on.
+    ///
+    /// @return how much
+    private int writeAll(int disk, long address) {
+        int written = 0;
+        for (PendingWrite write = tierPort.nextWrite(disk); write != null; write = tierPort.nextWrite(disk)) {
+            tierPort.onWritten(write.record(), disk, address + written++);
+            store.validate();
+        }
+        return written;
     }
 
     private int onDevice(int from, int to) {
         return store.lookup().countOnDevice(chain, from, to);
     }
 
-    /// Events of the device since the blocks were put.
-    private List<String> events() {
-        return store.events().since(LENGTH, 64).events().stream()
-                .filter(event -> event.tier() == TierKind.DEVICE)
+    private List<String> events(TierKind tier) {
+        return store.events().since(0, 64).events().stream()
+                .filter(event -> event.tier() == tier)
                 .map(event -> event.kind() + " " + event.depth())
                 .toList();
     }
 
-    @Test
-    void givenCopiesOfSomeBlocks_whenCounted_thenTheseCountWhereverTheyAreInTheChain() {
-        report(1, true);
-        report(3, true);
-        assertThat(onDevice(0, LENGTH)).isEqualTo(2);
-        assertThat(onDevice(0, 1)).isZero();
-        assertThat(onDevice(2, LENGTH)).isEqualTo(1);
+    /// What a device offers before it gives a span up.
+    private final class Offer implements ReclaimCandidates {
+        private final long first;
+        private final int room;
+        private final List<Integer> kept = new ArrayList<>();
+
+        /// @param first address, of the first block
+        Offer(long first, int room) {
+            this.first = first;
+            this.room = room;
+        }
+
+        @Override
+        public int size() {
+            return LENGTH;
+        }
+
+        @Override
+        public long keyHi(int index) {
+            return chain.keyHi(index);
+        }
+
+        @Override
+        public long keyLo(int index) {
+            return chain.keyLo(index);
+        }
+
+        @Override
+        public long address(int index) {
+            return first + index;
+        }
+
+        @Override
+        public boolean keep(int index) {
+            return kept.size() < room && kept.add(index);
+        }
     }
 
     @Test
-    void givenReportsThatComeTwice_whenPublished_thenOnceEach() {
-        report(2, true);
-        report(2, true);
-        report(2, false);
-        report(2, false);
-        assertThat(events()).containsExactly("STORED 2", "EVICTED 2");
+    void givenBlocksThatGoToADisk_whenTheyAre_thenTheDeviceGetsEachOnce() {
+        assertThat(writeAll(DEVICE, 100)).as("before the disk").isZero();
+        assertThat(writeAll(DISK, 10)).isEqualTo(LENGTH);
         assertThat(onDevice(0, LENGTH)).isZero();
-    }
-
-    @Test
-    void givenACopy_whenItsBlockIsDropped_thenItLeavesTheDeviceByTheSameCause() {
-        report(1, true);
-        report(3, true);
-        store.drop(chain, 2);
-        assertThat(events()).containsExactly("STORED 1", "STORED 3", "DROPPED 3");
-        report(3, false);
-        assertThat(events()).hasSize(3);
-    }
-
-    /// The device still has the bytes of the earlier record; nothing says that they may be used for the new one.
-    @Test
-    void givenADroppedBlock_whenPutAgain_thenTheDeviceHasNoCopyOfIt() {
-        report(3, true);
-        store.drop(chain, 3);
-        store.seal(store.reserve(entry, chain, 3, false).record(), 3);
-        assertThat(onDevice(0, LENGTH)).isZero();
-    }
-
-    @Test
-    void givenABlockThatIsNotHere_whenReported_thenNothingHappens() {
-        BlockChain other = BlockChain.of(SPACE, IntStream.range(1000, 1004).toArray());
-        tierPort.onDeviceCopy(other.keyHi(0), other.keyLo(0), true);
-        assertThat(events()).isEmpty();
-    }
-
-    @Test
-    void givenCopies_whenASnapshotIsTaken_thenItHasThemBesideThoseInHostMemory() {
-        report(0, true);
-        report(2, true);
+        assertThat(writeAll(DEVICE, 100)).isEqualTo(LENGTH);
+        assertThat(onDevice(0, LENGTH)).isEqualTo(LENGTH);
+        assertThat(onDevice(1, 3)).isEqualTo(2);
+        assertThat(events(TierKind.DEVICE)).containsExactly("STORED 0", "STORED 1", "STORED 2", "STORED 3");
+        assertThat(events(TierKind.DISK)).hasSize(LENGTH);
+        assertThat(tierPort.stats().disks().get(DEVICE).blocks()).isEqualTo(LENGTH);
         List<CacheEvent> stored = store.events().snapshot().stored();
-        assertThat(stored).allMatch(event -> event.kind() == EventKind.STORED);
+        assertThat(stored).hasSize(3 * LENGTH).allMatch(event -> event.kind() == EventKind.STORED);
         assertThat(stored.stream().filter(event -> event.tier() == TierKind.DEVICE))
                 .extracting(CacheEvent::depth)
-                .containsExactly(0, 2);
-        assertThat(stored.stream().filter(event -> event.tier() == TierKind.HOST))
-                .hasSize(LENGTH);
+                .containsExactly(0, 1, 2, 3);
     }
 
-    /// A device is a tier by itself where there are no disks: then its blocks are on no disk.
     @Test
-    void givenADeviceBelowHostMemory_whenABlockIsThereAlone_thenNoEventNamesADisk() {
-        assertThat(tierPort.addDisk(1 << 20, true)).isZero();
-        tierPort.configureAdmission(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.DEFAULT_GAIN);
-        tierPort.endRecovery();
-        BlockChain other = BlockChain.of(SPACE, IntStream.range(1000, 1004).toArray());
-        store.seal(store.reserve(entry, other, 0, false).record(), 0);
-        TierPort.PendingWrite write = Objects.requireNonNull(tierPort.nextWrite(0));
-        tierPort.onDeviceCopy(other.keyHi(0), other.keyLo(0), true);
-        tierPort.onWritten(write.record(), 0, 1);
-        tierPort.onDeviceCopy(other.keyHi(0), other.keyLo(0), false);
-        tierPort.onLost(0, write.block(), 1);
-        assertThat(tierPort.stats().disks().getFirst().blocks()).isZero();
-        assertThat(events()).containsExactly("STORED 0", "EVICTED 0");
-        assertThat(store.events().since(0, 64).events()).noneMatch(event -> event.tier() == TierKind.DISK);
+    void givenADrop_whenTheDeviceHasCopies_thenTheyLeaveAndItGetsTombstones() {
+        writeAll(DISK, 10);
+        writeAll(DEVICE, 100);
+        store.drop(chain, 2);
+        assertThat(onDevice(0, LENGTH)).isEqualTo(2);
+        assertThat(events(TierKind.DEVICE)).endsWith("DROPPED 3", "DROPPED 2");
+        assertThat(tierPort.nextTombstone(DEVICE)).isNotNull();
+        assertThat(tierPort.nextTombstone(DEVICE)).isNotNull();
+        assertThat(tierPort.nextTombstone(DEVICE)).isNull();
+    }
+
+    /// The copy is not to be found under the key of the block that is put next.
+    @Test
+    void givenADropWhileABlockIsOnItsWayToTheDevice_whenItArrives_thenItDoesNotCountAndGetsATombstone() {
+        writeAll(DISK, 10);
+        PendingWrite write = Objects.requireNonNull(tierPort.nextWrite(DEVICE));
+        store.drop(chain, 0);
+        while (tierPort.nextTombstone(DEVICE) != null) {}
+        putAll();
+        tierPort.onWritten(write.record(), DEVICE, 100);
+        assertThat(onDevice(0, LENGTH)).isZero();
+        assertThat(Objects.requireNonNull(tierPort.nextTombstone(DEVICE)).keyLo())
+                .isEqualTo(chain.keyLo(0));
+    }
+
+    @Test
+    void givenASpanThatIsReclaimed_whenBlocksWereUsed_thenTheseStayAndTheOthersLeave() {
+        writeAll(DISK, 10);
+        writeAll(DEVICE, 100);
+        tierPort.onUsed(new TierPort.TierBlocks(store.records(), store.lookup()).hostBlock(record(1)));
+        Offer offer = new Offer(100, LENGTH);
+        tierPort.onReclaim(DEVICE, offer);
+        assertThat(offer.kept).containsExactly(1);
+        assertThat(onDevice(0, LENGTH)).isEqualTo(1);
+        tierPort.onMoved(DEVICE, new TierPort.TierBlocks(store.records(), store.lookup()).hostBlock(record(1)), 101, 201);
+        Offer again = new Offer(200, LENGTH);
+        tierPort.onReclaim(DEVICE, again);
+        assertThat(again.kept).as("not used since it was kept").isEmpty();
+        assertThat(onDevice(0, LENGTH)).isZero();
+        assertThat(events(TierKind.DISK)).as("the disk's stay").hasSize(LENGTH);
+    }
+
+    @Test
+    void givenADeviceThatIsLost_whenTold_thenOnlyItsCopiesLeave() {
+        writeAll(DISK, 10);
+        writeAll(DEVICE, 100);
+        tierPort.onLost(DEVICE);
+        assertThat(onDevice(0, LENGTH)).isZero();
+        assertThat(events(TierKind.DEVICE)).contains("EVICTED 0", "EVICTED 3");
+        assertThat(tierPort.stats().disks().get(DISK).blocks()).isEqualTo(LENGTH);
+    }
+
+    private int record(int index) {
+        return store.tree.findAny(chain.keyHi(index), chain.keyLo(index));
+    }
+
+    /// Puts other blocks until the chain is in no host memory.
+    private void evict() {
+        NamespaceEntry entry = store.register(SPACE);
+        for (int other = 1; store.lookup().match(chain, LENGTH) > 0; other++) {
+            BlockChain next = BlockChain.of(
+                    SPACE, IntStream.range(1000 * other, 1000 * other + 4).toArray());
+            store.seal(store.reserve(entry, next, 0, false).record(), 0);
+            tierPort.evictAhead(100, 100);
+        }
+    }
+
+    @Test
+    void givenBlocksOnBoth_whenLoaded_thenFromTheDeviceAndFromTheDiskWhereThatFails() {
+        writeAll(DISK, 10);
+        writeAll(DEVICE, 100);
+        evict();
+        assertThat(onDevice(0, LENGTH)).isEqualTo(LENGTH);
+        LoadBatch batch = store.beginLoads(chain, 0, 2, 1);
+        assertThat(batch.count()).isEqualTo(2);
+        assertThat(batch.disk(0)).isEqualTo(DEVICE);
+        TierRead read = Objects.requireNonNull(tierPort.nextRead(DEVICE, batch.record(0), true, 1));
+        assertThat(read.address()).isEqualTo(100);
+        tierPort.onRead(batch.record(0), read.checksum(), true, false);
+        assertThat(tierPort.fallBack(DEVICE, batch.record(1), true))
+                .as("where else it is")
+                .isEqualTo(DISK);
+        assertThat(onDevice(0, LENGTH)).isEqualTo(LENGTH - 1);
+        TierRead second = Objects.requireNonNull(tierPort.nextRead(DISK, batch.record(1), true, 2));
+        assertThat(second.address()).isEqualTo(11);
+        tierPort.onRead(batch.record(1), second.checksum(), true, false);
+        assertThat(store.lookup().match(chain, LENGTH)).isEqualTo(2);
+        assertThat(tierPort.fallBack(DISK, batch.record(1), true))
+                .as("nowhere else")
+                .isEqualTo(-1);
+        assertThat(writeAll(DEVICE, 300)).as("what came from the disk").isEqualTo(1);
+        assertThat(onDevice(0, LENGTH)).isEqualTo(LENGTH);
+        for (int i = 0; i < 2; i++) {
+            store.lookup().unpin(batch.record(i));
+        }
+    }
+
+    @Test
+    void givenACopyThatLeavesBeforeItsRead_whenTheReadIsAskedFor_thenItHasNoAddress() {
+        writeAll(DISK, 10);
+        writeAll(DEVICE, 100);
+        evict();
+        LoadBatch batch = store.beginLoads(chain, 0, 1, 1);
+        tierPort.onReclaim(DEVICE, new Offer(100, 0));
+        TierRead read = Objects.requireNonNull(tierPort.nextRead(DEVICE, batch.record(0), true, 1));
+        assertThat(read.address()).isEqualTo(-1);
+        assertThat(tierPort.fallBack(DEVICE, batch.record(0), false)).isEqualTo(DISK);
+        tierPort.onRead(batch.record(0), 0, false, false);
+        store.lookup().unpin(batch.record(0));
     }
 }

@@ -46,7 +46,8 @@ final class RandomDiskRun implements AutoCloseable {
         REFILLED,
         OBJECTS_READ,
         PREFETCHED,
-        SACRIFICED
+        SACRIFICED,
+        COPIED_TO_DEVICE
     }
 
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(16, 8, 128, 64, Dtype.BF16));
@@ -56,10 +57,13 @@ final class RandomDiskRun implements AutoCloseable {
     private static final int BLOCK_TOKENS = 64;
     private static final int MAX_CHAIN_BLOCKS = 12;
     private static final long PAGE = 4096;
+    private static final int DEVICE = 1;
 
     private final Random random;
-    /// Of what a device reports, beside all that is asked.
+    /// Of what a device in front of the disk does.
     private final Random device;
+    private final FakeDisk onDevice = new FakeDisk();
+    private final ArrayDeque<TierPort.PendingWrite> toDevice = new ArrayDeque<>();
     private final PolicyKind policy;
     private final AdmissionKind admission;
     private final int records;
@@ -89,6 +93,7 @@ final class RandomDiskRun implements AutoCloseable {
         HostStoreConfig config = new HostStoreConfig(3 * SlabPool.MIN_BYTES, records, policy, 1 << 10);
         store = new HostStore(config, ArenaMemory.source());
         assertThat(store.tierPort().addDisk(diskLimit)).isZero();
+        assertThat(store.tierPort().addDisk(diskLimit, true)).isEqualTo(DEVICE);
         store.tierPort().configureAdmission(admission, 1L << 30, 1L << 30, AdmissionKind.DEFAULT_GAIN);
         blocks = store.register(SPACE);
         things = store.register(THINGS);
@@ -104,9 +109,7 @@ final class RandomDiskRun implements AutoCloseable {
     }
 
     void step() {
-        BlockChain reported = chain(device);
-        int index = device.nextInt(reported.length());
-        store.tierPort().onDeviceCopy(reported.keyHi(index), reported.keyLo(index), device.nextInt(3) > 0);
+        stepOfDevice();
         int dice = random.nextInt(100);
         if (dice < 30) {
             put();
@@ -136,11 +139,35 @@ final class RandomDiskRun implements AutoCloseable {
         store.validate();
     }
 
-    private BlockChain chain() {
-        return chain(random);
+    /// A device has what it has got and not given up, and nothing depends on it.
+    private void stepOfDevice() {
+        TierPort port = store.tierPort();
+        int dice = device.nextInt(40);
+        if (dice < 20) {
+            while (port.nextTombstone(DEVICE) != null) {}
+            TierPort.PendingWrite write = port.nextWrite(DEVICE);
+            if (write != null) {
+                toDevice.add(write);
+            }
+        } else if (dice < 34) {
+            endDeviceWrite(device.nextInt(10) > 0);
+        } else if (dice < 39) {
+            onDevice.reclaim(port, DEVICE, 1 + device.nextInt(8), device.nextInt(6));
+        } else if (device.nextInt(5) == 0) {
+            port.onLost(DEVICE);
+        }
     }
 
-    private static BlockChain chain(Random random) {
+    private void endDeviceWrite(boolean succeeds) {
+        TierPort.PendingWrite write = device.nextBoolean() ? toDevice.pollFirst() : toDevice.pollLast();
+        if (write != null) {
+            long place = succeeds ? onDevice.write(write.block(), write.pages().getFirst()) : -1;
+            store.tierPort().onWritten(write.record(), DEVICE, place);
+            count(succeeds ? Count.COPIED_TO_DEVICE : Count.REFUSED_WRITES);
+        }
+    }
+
+    private BlockChain chain() {
         int trunk = random.nextInt(5);
         int branch = random.nextInt(4);
         int length = 1 + random.nextInt(MAX_CHAIN_BLOCKS);
@@ -353,6 +380,9 @@ final class RandomDiskRun implements AutoCloseable {
 
     /// Ends whatever is under way.
     void finish() {
+        while (!toDevice.isEmpty()) {
+            endDeviceWrite(true);
+        }
         while (!tables.isEmpty()) {
             releaseTable();
         }

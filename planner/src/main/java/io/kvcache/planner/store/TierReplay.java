@@ -187,17 +187,28 @@ public final class TierReplay {
         }
     }
 
+    /// Returns how many leading blocks are in host memory, also where a device has them too.
+    private static int inHostMemory(TieredKvCache cache, BlockChain chain, Match match) {
+        if (match.deviceBlocks() == 0) {
+            return match.hostBlocks();
+        }
+        try (BlockTable table = cache.acquireCopy(chain, 0, Duration.ZERO)) {
+            return table.endBlock();
+        }
+    }
+
     private void serve(TieredKvCache cache, BlockChain chain, int request, RequestListener requestListener) {
         if (device != null) {
             acquireFromDevice(device, chain, request);
         }
         Match match = cache.match(chain);
+        int here = inHostMemory(cache, chain, match);
         try (BlockTable table = cache.acquire(chain, 0, Duration.ofNanos(TIMEOUT_NANOS))) {
             int ready = table.await(match.blocks(), Duration.ofNanos(TIMEOUT_NANOS));
             notArrived += Math.max(0, match.blocks() - ready);
-            hostHits.onRequest(request, Math.min(match.hostBlocks(), ready));
+            hostHits.onRequest(request, Math.min(here, ready));
             allHits.onRequest(request, ready);
-            requestListener.found(request, Math.min(match.hostBlocks(), ready), ready);
+            requestListener.found(request, Math.min(here, ready), ready);
             blocksServed += ready;
             wrongBlocks += TraceChains.countWrong(table, chain, ready);
             putMissing(cache, chain, ready);

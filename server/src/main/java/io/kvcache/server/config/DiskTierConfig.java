@@ -52,9 +52,9 @@ public record DiskTierConfig(
             }
         }
         long fronts = gpus.stream().filter(GpuConfig::isTier).count();
-        if (!disks.isEmpty() && fronts > disks.size()) {
-            throw new IllegalArgumentException("gpu names " + fronts + " GPUs with bytes for " + disks.size()
-                    + " disks; a disk has at most one in front");
+        if (disks.size() + fronts > DiskAddress.MAX_DISKS) {
+            throw new IllegalArgumentException("gpu names " + fronts + " GPUs with bytes beside " + disks.size()
+                    + " disks; there may be " + DiskAddress.MAX_DISKS + " of both together");
         }
         if (readTimeout.isNegative() || readTimeout.isZero() || readTimeout.compareTo(MAX_READ_TIMEOUT) > 0) {
             throw new IllegalArgumentException(

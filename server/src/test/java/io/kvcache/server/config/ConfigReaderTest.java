@@ -444,7 +444,7 @@ final class ConfigReaderTest {
                 "[{ bytes: 1GiB }] | f:1: gpu.0.device is not set; it takes 0 to 63",
                 "[0:1KiB] | f:1: gpu.0.bytes is 1.0 KiB (1024 bytes); it takes 1MiB and up, or 0 for none",
                 "[0, 0:1GiB] | f:1: gpu.1.device is 0, as another's is; each GPU may be named once",
-                "[0:1GiB, 1:1GiB] | f:1: gpu names 2 GPUs with bytes for 1 disks; a disk has at most one in front",
+                "[0:1GiB, 1:1GiB, 2:1GiB, 3:1GiB, 4:1GiB, 5:1GiB, 6:1GiB, 7:1GiB, 8:1GiB, 9:1GiB, 10:1GiB, 11:1GiB, 12:1GiB, 13:1GiB, 14:1GiB, 15:1GiB] | f:1: gpu names 16 GPUs with bytes beside 1 disks; there may be 16 of both together",
             })
     void givenGpusThatCannotBe_whenRead_thenTheSettingAndTheRangeAreNamed(String gpus, String problem) {
         ConfigReader.Source file = new ConfigReader.Source("f", "gpu: " + gpus + "\ndisks: [/mnt/a:1GiB]");

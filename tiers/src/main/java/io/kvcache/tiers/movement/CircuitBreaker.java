@@ -188,11 +188,6 @@ final class CircuitBreaker {
         }
     }
 
-    /// Closes what tiers have left behind, once there is none.
-    void closeRetired() {
-        opener.closeRetired();
-    }
-
     /// Any thread.
     @Nullable
     Tier currentTier() {

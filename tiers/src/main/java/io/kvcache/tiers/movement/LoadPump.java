@@ -9,6 +9,7 @@ import io.kvcache.core.tier.Tier.RangeTier.TierRange;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.tiers.movement.TierScheduler.LoadListeners;
 import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
+import io.kvcache.tiers.movement.TierWorker.WorkerListener;
 import io.kvcache.tiers.movement.TierWorkerQueue.Load;
 import io.kvcache.tiers.movement.TierWorkerQueue.RangeLoad;
 import java.util.HashMap;
@@ -29,6 +30,7 @@ final class LoadPump {
     private final LoadListeners loadListeners;
     private final TierWorkerLimits limits;
     private final TierWorkerQueue queue;
+    private final WorkerListener workerListener;
     private final Map<Long, Load> inFlight = new HashMap<>();
     private final LatencyRecorder latencyRecorder = new LatencyRecorder();
     private final ReadThroughput throughput = new ReadThroughput();
@@ -47,13 +49,14 @@ final class LoadPump {
     private long nextTag;
     private long now;
 
-    LoadPump(TierWorker.WorkerContext workerContext, TierWorkerQueue queue) {
+    LoadPump(TierWorker.WorkerContext workerContext, TierWorkerQueue queue, WorkerListener workerListener) {
         disk = workerContext.disk();
         tierPort = workerContext.tierPort();
         clock = workerContext.clock();
         loadListeners = workerContext.loadListeners();
         limits = workerContext.limits();
         this.queue = queue;
+        this.workerListener = workerListener;
         stepPump = new StepPump(disk, tierPort, this);
     }
 
@@ -146,10 +149,13 @@ final class LoadPump {
     private @Nullable Load next() {
         for (Load load = queue.nextLoad(); load != null; load = queue.nextLoad()) {
             load.read = tierPort.nextRead(disk, load.record, load.wanted, ++nextTag);
-            if (load.read != null) {
+            if (load.read == null) {
+                onCancelled(load);
+            } else if (load.read.address() < 0) {
+                finish(load, false, false); // the device in front has it no longer
+            } else {
                 return load;
             }
-            onCancelled(load);
         }
         return null;
     }
@@ -251,6 +257,11 @@ final class LoadPump {
     }
 
     private void finish(Load load, boolean good, boolean lost) {
+        int elsewhere = good ? -1 : tierPort.fallBack(disk, load.record, lost);
+        if (elsewhere >= 0) {
+            workerListener.readElsewhere(load.record, elsewhere);
+            return;
+        }
         tierPort.onRead(load.record, load.read().checksum(), good, lost);
         loadListeners.notifyChanged(load.record);
     }

@@ -14,11 +14,6 @@ public interface TierOpener {
     /// @throws RuntimeException when it cannot be, with the cause
     Tier open(TierListener listener);
 
-    /// Closes what tiers have left behind, see [Tier#closeAfterFailure].
-    ///
-    /// @throws IllegalStateException while it is in use
-    default void closeRetired() {}
-
     /// The error for a tier that was refused while it opened.
     RuntimeException openFailure(Tier tier);
 }

@@ -57,7 +57,7 @@ public final class TierScheduler implements TierWorker.WorkerListener {
     /// One tier to move to and from.
     ///
     /// @param limitBytes alive on it at most
-    /// @param ranked whether the host tier's policy ranks its blocks, see [TierPort#addDisk]
+    /// @param ranked whether it is a device, see [TierPort#addDisk]
     public record TierSpec(TierOpener opener, long limitBytes, WriteBudget budget, boolean ranked) {
 
         /// A tier with eviction by last use.
@@ -90,7 +90,13 @@ public final class TierScheduler implements TierWorker.WorkerListener {
             TierWorkerQueue queue = new TierWorkerQueue();
             int disk = tierPort.addDisk(tierSpec.limitBytes(), tierSpec.ranked());
             TierWorker.WorkerContext workerContext = new TierWorker.WorkerContext(
-                    disk, tierPort, clock, tierSpec.opener(), loadListeners, limits, balancer);
+                    disk,
+                    tierPort,
+                    clock,
+                    tierSpec.opener(),
+                    loadListeners,
+                    tierSpec.ranked() ? limits.forDevice() : limits,
+                    balancer);
             workers.add(new TierWorker(workerContext, tierSpec.budget(), queue, this));
             queues.add(queue);
         }
@@ -172,8 +178,12 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         long asked = 0;
         for (int i = 0; i < loadBatch.count(); i++) {
             if (loadBatch.isStarted(i)) {
-                records.get(loadBatch.disk(i)).add(loadBatch.record(i));
                 asked |= 1L << loadBatch.disk(i);
+                if (tierPort.isFront(loadBatch.disk(i))) { // which reads blocks whole
+                    read(loadBatch.record(i), loadBatch.disk(i), true, false);
+                } else {
+                    records.get(loadBatch.disk(i)).add(loadBatch.record(i));
+                }
             } else {
                 prioritize(loadBatch.record(i));
             }
@@ -240,12 +250,15 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         }
     }
 
-    /// Estimates from recent reads how long it takes to read this many further bytes, spread over all tiers.
+    /// Estimates from recent reads how long it takes to read this many further bytes, spread over all tiers but
+    /// devices in front of disks.
     ///
     /// @return 0 while nothing is known
     public double estimateReadNanos(long bytes) {
-        long each = bytes / workers.size();
+        int disks = diskCount();
+        long each = bytes / disks;
         return workers.stream()
+                .limit(disks)
                 .mapToDouble(tierWorker -> tierWorker.estimateReadNanos(each))
                 .max()
                 .orElse(0);
@@ -276,9 +289,18 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         return new FlushBarrier(tierPort, tierPort.unwrittenCount(), () -> !isRecovering(), this::flushTiers);
     }
 
+    /// Tiers but for devices in front of disks, whose numbers are the last ones.
+    private int diskCount() {
+        int disks = workers.size();
+        while (tierPort.isFront(disks - 1)) {
+            disks--;
+        }
+        return disks;
+    }
+
     private List<CompletableFuture<Boolean>> flushTiers() {
         List<CompletableFuture<Boolean>> all = new ArrayList<>();
-        for (int disk = 0; disk < workers.size(); disk++) {
+        for (int disk = 0; disk < diskCount(); disk++) {
             all.add(queues.get(disk).flush());
             workers.get(disk).wake();
         }
@@ -410,8 +432,15 @@ public final class TierScheduler implements TierWorker.WorkerListener {
 
     @Override
     public void onWritableChanged(int disk, boolean can) {
-        balancer.setWritable(disk, can);
-        tierPort.setWritable(balancer.isAnyWritable());
+        if (!tierPort.isFront(disk)) {
+            balancer.setWritable(disk, can);
+            tierPort.setWritable(balancer.isAnyWritable());
+        }
+    }
+
+    @Override
+    public void readElsewhere(int record, int disk) {
+        read(record, disk);
     }
 
     /// A flush in progress: first everything that was sealed is written, then the tiers make it durable.
@@ -535,17 +564,17 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         /// come back to it.
         private static final long MAX_DEVICE_WRITE_BYTES = 16L << 20;
 
-        private static final int DEVICE_SHARE_OF_HOST = 32;
+        /// Divisor of what may be in flight to a disk.
+        private static final int DEVICE_SHARE = 4;
 
         /// Returns limits for a device that is much faster than a disk: fewer bytes in flight, so that fewer
         /// blocks are pinned by writes, and a put that does not wait finds one that is not.
-        public static TierWorkerLimits forDevice(long hostBytes) {
-            TierWorkerLimits usual = of(hostBytes);
+        TierWorkerLimits forDevice() {
             return new TierWorkerLimits(
-                    Math.min(MAX_DEVICE_WRITE_BYTES, hostBytes / DEVICE_SHARE_OF_HOST),
-                    usual.readBytes,
-                    usual.reads,
-                    usual.maxReadsDuringWrites);
+                    Math.min(MAX_DEVICE_WRITE_BYTES, writeBytes / DEVICE_SHARE),
+                    readBytes,
+                    reads,
+                    maxReadsDuringWrites);
         }
 
         /// Returns limits for a store of this size: an eighth of it, and 64 MiB at most, in flight to each disk.

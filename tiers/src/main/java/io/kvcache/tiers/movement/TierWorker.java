@@ -66,6 +66,9 @@ public final class TierWorker implements TierListener {
 
         /// The tier can or cannot be written to now.
         void onWritableChanged(int disk, boolean can);
+
+        /// A device in front of the disks did not read a record: it is to be read from a disk.
+        void readElsewhere(int record, int disk);
     }
 
     /// @param budget of this tier alone
@@ -74,7 +77,7 @@ public final class TierWorker implements TierListener {
         disk = workerContext.disk;
         tierPort = workerContext.tierPort;
         this.workerListener = workerListener;
-        loadPump = new LoadPump(workerContext, queue);
+        loadPump = new LoadPump(workerContext, queue, workerListener);
         writePump = new WritePump(workerContext, budget);
         flushPump = new FlushPump(queue);
         circuitBreaker = new CircuitBreaker(workerContext, workerListener);
@@ -144,14 +147,12 @@ public final class TierWorker implements TierListener {
 
     /// Closes the tier.
     ///
-    /// @throws IllegalStateException while it, or something that earlier tiers left behind, is in use
+    /// @throws IllegalStateException while it is in use
     public void close() {
         circuitBreaker.close();
         loadPump.rejectWaiting();
         writePump.rejectAll();
         flushPump.rejectAll();
-        // Last, as callers that wait for the tier have nothing to do with what earlier ones left.
-        circuitBreaker.closeRetired();
     }
 
     /// Estimates the time to read the given number of further bytes; 0 while nothing is known. Any thread.
@@ -265,11 +266,6 @@ public final class TierWorker implements TierListener {
     @Override
     public void onUsed(TierBlock block, long address) {
         tierPort.onUsed(block);
-    }
-
-    @Override
-    public void onDeviceCopy(long keyHi, long keyLo, boolean isPresent) {
-        tierPort.onDeviceCopy(keyHi, keyLo, isPresent);
     }
 
     @Override

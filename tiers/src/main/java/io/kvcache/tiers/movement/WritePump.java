@@ -110,7 +110,7 @@ final class WritePump {
     }
 
     private boolean canWrite() {
-        return held != null || (budget.canWrite(now) && balancer.canWrite(disk));
+        return held != null || tierPort.isFront(disk) || (budget.canWrite(now) && balancer.canWrite(disk));
     }
 
     private @Nullable InFlightWrite next() {
@@ -152,7 +152,7 @@ final class WritePump {
         Tombstone buried = inFlightTombstones.remove(tag);
         if (buried != null && address < 0) {
             tierPort.onTombstoneFailed(disk, buried);
-        } else if (buried != null) {
+        } else if (buried != null && !tierPort.isFront(disk)) { // which has nothing left when it is opened again
             unsyncedTombstones.put(tag, buried);
         }
         InFlightWrite inFlightWrite = inFlight.remove(tag);

@@ -17,7 +17,6 @@ import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig;
-import io.kvcache.tiers.movement.TierScheduler.FlushBarrier;
 import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
 import io.kvcache.tiers.simulation.FaultRates;
 import io.kvcache.tiers.simulation.FaultyDevice;
@@ -53,8 +52,7 @@ final class CircuitBreakerTest {
         }
     }
 
-    /// @param left what is left behind, and closed at the end
-    private record HangingTierOpener(FaultyDevice device, Runnable left) implements TierOpener {
+    private record HangingTierOpener(FaultyDevice device) implements TierOpener {
 
         @Override
         public String name() {
@@ -71,11 +69,6 @@ final class CircuitBreakerTest {
         @Override
         public RuntimeException openFailure(Tier tier) {
             return new IllegalStateException(name() + ": " + tier.cause());
-        }
-
-        @Override
-        public void closeRetired() {
-            left.run();
         }
     }
 
@@ -94,17 +87,13 @@ final class CircuitBreakerTest {
     }
 
     private TierScheduler movement(FaultyDevice... devices) {
-        return movement(() -> {}, devices);
-    }
-
-    private TierScheduler movement(Runnable left, FaultyDevice... devices) {
         WriteBudget budget = new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED);
         return new TierScheduler(
                 store.tierPort(),
                 clock,
                 Stream.of(devices)
                         .map(device ->
-                                new TierScheduler.TierSpec(new HangingTierOpener(device, left), DISK_BYTES / 2, budget))
+                                new TierScheduler.TierSpec(new HangingTierOpener(device), DISK_BYTES / 2, budget))
                         .toList(),
                 new TierScheduler.AdmissionConfig(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.DEFAULT_GAIN),
                 TierWorkerLimits.of(SlabPool.MIN_BYTES));
@@ -119,22 +108,6 @@ final class CircuitBreakerTest {
                 .isThrownBy(() -> tierScheduler.open(0))
                 .withMessageContaining("hanging disk")
                 .withMessageContaining("has not ended");
-    }
-
-    @Test
-    void givenWhatIsLeftBehindIsInUse_whenClosed_thenNobodyWaitsForTheTierAnyLonger() {
-        Runnable left = () -> {
-            throw new IllegalStateException("somebody reads there");
-        };
-        TierScheduler tierScheduler = movement(left, device());
-        tierScheduler.open(0);
-        FlushBarrier flushBarrier = tierScheduler.flushQueued();
-        assertThat(flushBarrier.advance()).isFalse();
-        assertThatIllegalStateException()
-                .isThrownBy(() -> tierScheduler.close(0))
-                .withMessage("somebody reads there");
-        assertThat(flushBarrier.advance()).isTrue();
-        assertThat(flushBarrier.isDurable()).isFalse();
     }
 
     @Test
