@@ -149,7 +149,8 @@ public final class PlacementSimRunner {
         if (blocks < 1) {
             throw PlanningOptions.invalidOption("--blocks", String.valueOf(blocks), "at least 1");
         }
-        String found = new TraceFinder().find("conversation").isPresent() ? "conversation" : "generated:1";
+        String found =
+                new TraceFinder().findOrGenerated(List.of("conversation")).getFirst();
         return TraceSource.parse(trace.isEmpty() ? found : trace);
     }
 }

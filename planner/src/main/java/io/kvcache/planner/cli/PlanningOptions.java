@@ -21,6 +21,7 @@ import io.kvcache.planner.report.MachineInfo;
 import io.kvcache.planner.serving.EngineCalibration;
 import io.kvcache.planner.trace.AgentTraceGenerator.AgentWorkload;
 import io.kvcache.planner.trace.Trace;
+import io.kvcache.planner.trace.TraceFinder;
 import io.kvcache.planner.trace.TraceReader;
 import io.kvcache.planner.trace.TraceReader.MalformedLine;
 import io.kvcache.planner.trace.TraceSource;
@@ -162,23 +163,42 @@ final class PlanningOptions {
         }
     }
 
+    /// Published traces that are replayed where none is named, or a generated one, which is said.
+    private static List<String> usualTraces(List<String> published, CommandSpec command) {
+        List<String> found = new TraceFinder().findOrGenerated(published);
+        if (!published.containsAll(found)) {
+            PrintWriter errors = command.commandLine().getErr();
+            errors.println("kvcache: " + String.join(" and ", published) + " of Mooncake are not here, so "
+                    + found.getFirst() + " is replayed; docs/planning.md says where traces come from");
+            errors.flush();
+        }
+        return found;
+    }
+
     /// The option that names one trace, for commands that replay it.
     static final class TraceOption {
+
+        private static final List<String> USUAL = List.of("conversation");
+
+        @Spec(Spec.Target.MIXEE)
+        private CommandSpec command = CommandSpec.create();
 
         @Option(
                 names = "--trace",
                 paramLabel = "TRACE",
-                defaultValue = "conversation",
                 description = "A file in the format of Mooncake, Qwen-Bailian or token ids, or"
                         + " conversation, synthetic, generated[:SEED], popular[:SEED], hostile[:SEED],"
                         + " agents[:SEED][:NAME=N...] or mixed[:SEED][:NAME=N...], NAME of " + AgentWorkload.NAMES + "."
-                        + " Default: ${DEFAULT-VALUE}.")
+                        + " Default: conversation where it is found, else generated:1.")
         private String name = "";
 
-        /// Returns the named source.
+        /// Returns the named source, or the usual one.
         ///
         /// @throws IllegalArgumentException that says what may be
         TraceSource traceSource() {
+            if (name.isEmpty()) {
+                name = usualTraces(USUAL, command).getFirst();
+            }
             return TraceSource.parse(name);
         }
 
@@ -196,21 +216,28 @@ final class PlanningOptions {
     /// The option that names several traces, for commands of the laboratory that compare on all of them.
     static final class TraceListOption {
 
+        private static final List<String> USUAL = List.of("conversation", "synthetic");
+
+        @Spec(Spec.Target.MIXEE)
+        private CommandSpec command = CommandSpec.create();
+
         @Option(
                 names = "--trace",
                 paramLabel = "TRACE",
                 split = ",",
-                defaultValue = "conversation,synthetic",
                 description = "Traces: a file in the format of Mooncake, Qwen-Bailian or token ids, or"
                         + " conversation, synthetic, generated[:SEED], popular[:SEED], hostile[:SEED],"
                         + " agents[:SEED][:NAME=N...] or mixed[:SEED][:NAME=N...], NAME of " + AgentWorkload.NAMES + "."
-                        + " Default: ${DEFAULT-VALUE}.")
+                        + " Default: conversation and synthetic where they are found, else generated:1.")
         private List<String> names = new ArrayList<>();
 
-        /// Returns the named sources. [PlanningOptions.TraceOption#loadTrace] reads one.
+        /// Returns the named sources, or the usual ones. [PlanningOptions.TraceOption#loadTrace] reads one.
         ///
         /// @throws IllegalArgumentException that says what may be
         List<TraceSource> traceSources() {
+            if (names.isEmpty()) {
+                names = usualTraces(USUAL, command);
+            }
             return names.stream().map(TraceSource::parse).toList();
         }
     }

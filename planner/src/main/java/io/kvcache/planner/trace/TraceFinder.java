@@ -2,6 +2,7 @@ package io.kvcache.planner.trace;
 
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Optional;
 import java.util.function.UnaryOperator;
 
@@ -13,6 +14,9 @@ public final class TraceFinder {
 
     /// System property and environment variable that name the folder.
     public static final String FOLDER_VARIABLE = "KVCACHE_TRACES";
+
+    /// The trace that needs no file.
+    private static final String GENERATED = "generated:1";
 
     private final Path start;
     private final UnaryOperator<String> settings;
@@ -32,6 +36,13 @@ public final class TraceFinder {
     /// The file of a published trace: `conversation`, `synthetic`.
     public Optional<Path> find(String name) {
         return folder().map(folder -> folder.resolve(name + "_trace.jsonl")).filter(Files::isRegularFile);
+    }
+
+    /// Returns those published traces of some that are here; a generated one where none is.
+    public List<String> findOrGenerated(List<String> published) {
+        List<String> found =
+                published.stream().filter(name -> find(name).isPresent()).toList();
+        return found.isEmpty() ? List.of(GENERATED) : found;
     }
 
     /// The folder that holds the traces, if there is one.

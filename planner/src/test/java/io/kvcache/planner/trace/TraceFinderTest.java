@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -19,6 +20,10 @@ final class TraceFinderTest {
         Path deep = Files.createDirectories(root.resolve("project/module"));
         assertThat(new TraceFinder(deep, name -> "").find("some")).contains(file);
         assertThat(new TraceFinder(deep, name -> "").find("other")).isEmpty();
+        assertThat(new TraceFinder(deep, name -> "").findOrGenerated(List.of("some", "other")))
+                .containsExactly("some");
+        assertThat(new TraceFinder(deep, name -> "").findOrGenerated(List.of("other")))
+                .containsExactly("generated:1");
     }
 
     @Test
