@@ -59,7 +59,7 @@ public final class CommandLineBuilder {
         CommandLine line = build();
         line.setExecutionStrategy(parsed -> {
             CliLogging.install(parsed);
-            return new CommandLine.RunLast().execute(parsed);
+            return execute(parsed);
         });
         return line.execute(arguments);
     }
@@ -68,6 +68,7 @@ public final class CommandLineBuilder {
     public CommandLine build() {
         CommandLine line = new CommandLine(new Kvcache());
         commands.forEach(line::addSubcommand);
+        line.setExecutionStrategy(CommandLineBuilder::execute);
         int columns = TextWidth.columns();
         line.setUsageHelpWidth(columns);
         line.setErr(TextWidth.wrapping(System.err, columns));
@@ -76,6 +77,18 @@ public final class CommandLineBuilder {
         line.getHelpSectionMap().put(UsageMessageSpec.SECTION_KEY_COMMAND_LIST, help);
         line.getHelpSectionMap().remove(UsageMessageSpec.SECTION_KEY_COMMAND_LIST_HEADING);
         return line;
+    }
+
+    /// Picocli shows the help of what it knows where an unknown command is followed by `--help`.
+    private static int execute(ParseResult parsed) {
+        ParseResult last = parsed;
+        while (last.hasSubcommand()) {
+            last = last.subcommand();
+        }
+        if (!last.unmatched().isEmpty()) {
+            throw new CommandLine.UnmatchedArgumentException(last.commandSpec().commandLine(), last.unmatched());
+        }
+        return new CommandLine.RunLast().execute(parsed);
     }
 
     /// Prints the mistake, what was probably meant, and where to read on; not a screenful of options.
@@ -97,6 +110,10 @@ public final class CommandLineBuilder {
         if (mistake instanceof CommandLine.UnmatchedArgumentException unmatched && unmatched.isUnknownOption()) {
             String command = mistake.getCommandLine().getCommandSpec().qualifiedName();
             return command + ": there is no option " + unmatched.getUnmatched().getFirst();
+        }
+        if (mistake instanceof CommandLine.UnmatchedArgumentException unmatched
+                && !mistake.getCommandLine().getSubcommands().isEmpty()) {
+            return "Unknown command '" + unmatched.getUnmatched().getFirst() + "'.";
         }
         return String.valueOf(mistake.getMessage())
                 .replace("option option", "option") // doubled where an option takes KEY=VALUE

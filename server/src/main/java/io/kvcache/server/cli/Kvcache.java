@@ -109,7 +109,7 @@ public final class Kvcache implements Runnable {
         private static String describeUnknown(CommandLine command, String name) {
             return command.getSubcommands().isEmpty()
                     ? command.getCommandSpec().qualifiedName() + " has no subcommands, so none is '" + name + "'"
-                    : "Unknown subcommand '" + name + "'.";
+                    : "Unknown command '" + name + "'.";
         }
     }
 

@@ -77,6 +77,15 @@ final class KvcacheTest {
         assertThat(mistake.err()).contains("Did you mean: " + meant + "?");
     }
 
+    @ParameterizedTest
+    @CsvSource({"stats, stats", "stats --help, stats", "config chekc --help, chekc"})
+    void givenAnUnknownCommand_whenRunOrAskedForHelp_thenBadUsage(String typed, String unknown) {
+        CliRunner.CliResult mistake = CliRunner.run(typed.split(" ", -1));
+        assertThat(mistake.exitCode()).isEqualTo(2);
+        assertThat(mistake.out()).isEmpty();
+        assertThat(mistake.err()).startsWith("Unknown command '" + unknown + "'.");
+    }
+
     @Test
     void givenASubcommand_whenAskedForHelp_thenItsOwnIsShown() {
         CliRunner.CliResult help = CliRunner.run("help", "config", "check");
@@ -89,11 +98,11 @@ final class KvcacheTest {
     void givenAnUnknownCommandAtAnyDepth_whenAskedForHelp_thenBadUsage() {
         CliRunner.CliResult first = CliRunner.run("help", "foo");
         assertThat(first.exitCode()).isEqualTo(2);
-        assertThat(first.err()).startsWith("Unknown subcommand 'foo'.").contains("See: kvcache --help");
+        assertThat(first.err()).startsWith("Unknown command 'foo'.").contains("See: kvcache --help");
         CliRunner.CliResult second = CliRunner.run("help", "config", "foo");
         assertThat(second.exitCode()).isEqualTo(2);
         assertThat(second.out()).isEmpty();
-        assertThat(second.err()).startsWith("Unknown subcommand 'foo'.").contains("See: kvcache config --help");
+        assertThat(second.err()).startsWith("Unknown command 'foo'.").contains("See: kvcache config --help");
         assertThat(CliRunner.run("help", "serve", "foo").err()).startsWith("kvcache serve has no subcommands");
     }
 
