@@ -150,7 +150,7 @@ public final class ClusterDemo {
             throw new IOException(
                     "servers with other settings do not find a difference: " + CLUSTER.ofLast() + " of the last one");
         }
-        return "%s sees that %s differs at %s"
+        return "%s sees that %s differs at %s, as the demo has set it"
                 .formatted(
                         cluster.node(0).name(),
                         String.join(", ", differences),

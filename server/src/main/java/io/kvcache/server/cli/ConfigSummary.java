@@ -102,8 +102,8 @@ final class ConfigSummary {
         return "hints: all count"
                 + (config.disks().disks().isEmpty()
                         ? ""
-                        : "; LABEL decides in memory alone, as disks go by last use, and WEIGH also what admission by value"
-                                + " writes");
+                        : "; LABEL and WEIGH order evictions from memory, not from disks, which go by last use; WEIGH also"
+                                + " decides what admission by value writes");
     }
 
     /// The trust domains, a line each.

@@ -40,7 +40,7 @@ function columns(view) {
   return [
     { id: 'name', label: 'Tenant', value: (each) => each.name,
       cell: (each) => h('a', { href: view.link({ tenant: each.name }) }, name(each.name)) },
-    { id: 'keys', label: 'Keys', number: true, value: (each) => each.keys, cell: (each) => count(each.keys) },
+    { id: 'keys', label: 'Keys', number: true, hint: 'Of values in memory; those on disk from before the start count once they are asked for', value: (each) => each.keys, cell: (each) => count(each.keys) },
     { id: 'share', label: 'Used', number: true, wide: true, hint: 'Bytes that count for the quota', value: share,
       cell: (each) => (share(each) === null ? bytes(each.used)
         : h('span', { class: 'bar-cell' }, bar(share(each), share(each) > 0.9 ? 'miss' : 'memory'),

@@ -474,7 +474,7 @@ final class ServeCommandTest {
         assertThat(run(0, plain.toArray(String[]::new)))
                 .contains("hints: LABEL and WEIGH are not taken, memory.policy is lru; they take importance");
         assertThat(run(0, check.toArray(String[]::new)))
-                .contains("hints: all count; LABEL decides in memory alone, as disks go by last use");
+                .contains("hints: all count; LABEL and WEIGH order evictions from memory, not from disks");
     }
 
     @Test

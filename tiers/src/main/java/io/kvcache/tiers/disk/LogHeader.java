@@ -169,8 +169,8 @@ public record LogHeader(
         static FormatError blankOverLog(long bytes) {
             return new FormatError(
                     Reason.DAMAGED,
-                    "a disk tier whose superblocks are both blank: its regions hold data, which formatting would lose."
-                            + " Restore the first 2 MiB of the file from a copy",
+                    "a disk tier whose superblocks are both blank, though its regions hold data that formatting would lose"
+                            + " (restore the first 2 MiB of the file from a copy)",
                     of(SuperblockCopy.invalid(Superblock.Kind.DAMAGED), bytes).expected);
         }
 

@@ -162,7 +162,12 @@ final class LogIo {
 
     private void transitionTo(TierState next, String why) {
         Level level = why.isEmpty() ? Level.DEBUG : Level.WARNING;
-        STATE_LOG.log(level, "A log on disk is {0} after {1}: {2}", next, state, why.isEmpty() ? "as asked" : why);
+        STATE_LOG.log(
+                level,
+                "The log of a disk tier turns from {1} to {0}: {2}",
+                next,
+                state,
+                why.isEmpty() ? "as asked" : why);
         state = next;
         cause = why;
     }

@@ -315,7 +315,7 @@ final class DiskDirectoryTest {
         Files.write(file(), file);
         requireRefusedUntouched(
                 "superblocks are both blank",
-                "Restore the first 2 MiB",
+                "restore the first 2 MiB",
                 "on_incompatible: discard",
                 "withOnIncompatible(OnIncompatible.DISCARD)");
         requireDiscarded();

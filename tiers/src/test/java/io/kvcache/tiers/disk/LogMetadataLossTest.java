@@ -215,7 +215,7 @@ final class LogMetadataLossTest {
         rig.open(device(), CONFIG);
         rig.settle();
         assertThat(rig.log().state()).isEqualTo(TierState.REFUSED);
-        assertThat(rig.log().cause()).contains("superblocks are both blank").contains("Restore the first 2 MiB");
+        assertThat(rig.log().cause()).contains("superblocks are both blank").contains("restore the first 2 MiB");
         rig.openAndSettle(device(), CONFIG.withOnIncompatible(OnIncompatible.DISCARD));
         assertThat(rig.log().state()).isEqualTo(TierState.SERVING);
         assertThat(rig.known).isEmpty();
