@@ -46,6 +46,7 @@ final class DurabilityOracle {
     private final Predicate<BlockKey> unwritable;
     private final DroppedBlocks droppedBlocks;
     private boolean told;
+    private boolean dropped;
     private long nextEvent;
 
     /// A flush under way.
@@ -148,12 +149,14 @@ final class DurabilityOracle {
     /// Blocks of a chain from one on and all below that are dropped, also those that no disk has told of
     /// yet. All events before were read.
     void onDropped(BlockChain chain, int from) {
+        dropped = true;
         discardUnreported(chain.key(from));
         IntStream.range(from, chain.length()).mapToObj(chain::key).forEach(droppedBlocks::onDropped);
     }
 
     /// All blocks of a namespace are dropped. All events before were read.
     void onDropped(Namespace space) {
+        dropped = true;
         expectedKeys.removeIf(key -> simKeySpace.belongsTo(key, space));
         simKeySpace.keysOf(space).forEach(droppedBlocks::onDropped);
     }
@@ -169,6 +172,12 @@ final class DurabilityOracle {
         expectedKeys.clear();
     }
 
+    /// Stops expecting what a disk gives up that was out before it had reported, and that a later store finds again:
+    /// all objects, as they may have been replaced meanwhile, and its blocks if any were dropped.
+    void releaseGivenUp() {
+        expectedKeys.removeIf(key -> dropped || !simKeySpace.isBlock(key));
+    }
+
     /// Carries the expectations over to a new store, as the previous one was closed or has crashed.
     void onRestart() {
         droppedBlocks.onRestart();
@@ -177,6 +186,7 @@ final class DurabilityOracle {
         durableKeys.clear();
         evictedDuringRecovery.clear();
         told = false;
+        dropped = false;
         pending.clear();
         nextEvent = 0;
     }

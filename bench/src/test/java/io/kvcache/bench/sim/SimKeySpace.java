@@ -105,6 +105,11 @@ final class SimKeySpace {
         return home != null && home.equals(space);
     }
 
+    /// Returns whether a key is a block's, and not an object's.
+    boolean isBlock(BlockKey key) {
+        return namespaceOfKey.containsKey(key);
+    }
+
     /// The blocks of a namespace that were ever named.
     Set<BlockKey> keysOf(Namespace space) {
         return namespaceOfKey.entrySet().stream()

@@ -40,6 +40,7 @@ final class SimStore {
     private final long diskBytes;
     private @Nullable TickDrivenCache life;
     private boolean lastLifeWasComplete;
+    private boolean lastDisksWereReadable;
 
     /// @param fronted whether devices are in front of the disks, one for each
     SimStore(SimConfig choices, boolean fronted, SimMemory memory, SplittableRandom random, CoverageCounters rare) {
@@ -140,6 +141,13 @@ final class SimStore {
 
     private void noteCompleteness() {
         lastLifeWasComplete = allServing() && allRecovered();
+        lastDisksWereReadable = current().cache().diskStats().stream()
+                .allMatch(disk -> disk.state().isReadable());
+    }
+
+    /// Returns whether no disk was out at the end of the last life.
+    boolean lastDisksWereReadable() {
+        return lastDisksWereReadable;
     }
 
     /// Returns whether all disks were there through the whole last life.

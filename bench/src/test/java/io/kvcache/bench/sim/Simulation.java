@@ -209,6 +209,9 @@ final class Simulation {
             releaseUnreported(store.current());
             store.crash();
         }
+        if (!told && !store.lastDisksWereReadable()) {
+            durabilityOracle.releaseGivenUp();
+        }
         tables.discardAll();
         simWorkload.discardAll();
         durabilityOracle.onRestart();
