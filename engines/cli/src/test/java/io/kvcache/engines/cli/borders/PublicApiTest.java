@@ -45,6 +45,7 @@ final class PublicApiTest {
             "io.kvcache.core.CacheAdmin",
             "io.kvcache.core.LocalKvCache",
             "io.kvcache.core.ForwardingKvCache",
+            "io.kvcache.core.SharedBlocks",
             "io.kvcache.core.ForwardingBlockTable",
             "io.kvcache.core.BlockTable",
             "io.kvcache.core.BlockWriter",
