@@ -182,8 +182,8 @@ final class SimStore {
     private void requireUnpinned() {
         current().cache().stats(); // lets go of pins whose time is over
         RecordPool records = current().store().records();
-        long writing = current().cache().offloadStats().writing();
-        for (int i = 0; i < records.highWaterMark() && writing == 0; i++) {
+        boolean writing = current().cache().offloadStats().writing() > 0 || !areFrontsIdle();
+        for (int i = 0; i < records.highWaterMark() && !writing; i++) {
             int record = i;
             long control = records.control(record);
             require(
@@ -224,6 +224,17 @@ final class SimStore {
         return of.store().tierPort().stats().withoutRecord() == 0
                 && diskStats(of).allMatch(disk -> disk.opened() == 1)
                 && disks.stream().allMatch(disk -> disk.reclaimCount() == 0);
+    }
+
+    /// Returns whether no copy to a device in front of the disks is on its way, which pins its record.
+    private boolean areFrontsIdle() {
+        for (int tier = 0; tier < current().tierScheduler().tierCount(); tier++) {
+            if (current().store().tierPort().isFront(tier)
+                    && !current().tierScheduler().isIdle(tier)) {
+                return false;
+            }
+        }
+        return true;
     }
 
     boolean isIdle() {
