@@ -179,7 +179,8 @@ final class DeviceCopiesTest {
         tierPort.onReclaim(DEVICE, offer);
         assertThat(offer.kept).containsExactly(1);
         assertThat(onDevice(0, LENGTH)).isEqualTo(1);
-        tierPort.onMoved(DEVICE, new TierPort.TierBlocks(store.records(), store.lookup()).hostBlock(record(1)), 101, 201);
+        tierPort.onMoved(
+                DEVICE, new TierPort.TierBlocks(store.records(), store.lookup()).hostBlock(record(1)), 101, 201);
         Offer again = new Offer(200, LENGTH);
         tierPort.onReclaim(DEVICE, again);
         assertThat(again.kept).as("not used since it was kept").isEmpty();
