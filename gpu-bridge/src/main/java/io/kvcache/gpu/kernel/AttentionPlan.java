@@ -183,17 +183,20 @@ public final class AttentionPlan {
 
     /// Where in the list the pieces of each place of the order begin, then the list: the first partial result of each.
     private IntStream piecesByPlace() {
-        IntStream.Builder list = IntStream.builder();
+        List<List<Integer>> byPlace = order.stream()
+                .map(_ -> (List<Integer>) new ArrayList<Integer>())
+                .toList();
+        for (Piece piece : pieces) {
+            for (int place = piece.from; place < piece.to; place++) {
+                byPlace.get(place).add(piece.firstPartial + (place - piece.from) * queryHeads);
+            }
+        }
         int[] from = new int[order.size() + 1];
         for (int place = 0; place < order.size(); place++) {
-            int here = place;
-            List<Piece> own = pieces.stream()
-                    .filter(piece -> piece.from <= here && here < piece.to)
-                    .toList();
-            own.forEach(piece -> list.add(piece.firstPartial + (here - piece.from) * queryHeads));
-            from[place + 1] = from[place] + own.size();
+            from[place + 1] = from[place] + byPlace.get(place).size();
         }
-        return IntStream.concat(Arrays.stream(from), list.build());
+        return IntStream.concat(
+                Arrays.stream(from), byPlace.stream().flatMap(List::stream).mapToInt(each -> each));
     }
 
     BlockShape shape() {
