@@ -19,6 +19,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.SplittableRandom;
+import java.util.function.IntPredicate;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -228,22 +230,16 @@ final class SimStore {
 
     /// Returns whether no copy to a device in front of the disks is on its way, which pins its record.
     private boolean areFrontsIdle() {
-        for (int tier = 0; tier < current().tierScheduler().tierCount(); tier++) {
-            if (current().store().tierPort().isFront(tier)
-                    && !current().tierScheduler().isIdle(tier)) {
-                return false;
-            }
-        }
-        return true;
+        return areIdle(current().store().tierPort()::isFront);
     }
 
     boolean isIdle() {
-        for (int disk = 0; disk < current().tierScheduler().tierCount(); disk++) {
-            if (!current().tierScheduler().isIdle(disk)) {
-                return false;
-            }
-        }
-        return true;
+        return areIdle(_ -> true);
+    }
+
+    private boolean areIdle(IntPredicate which) {
+        TierScheduler tiers = current().tierScheduler();
+        return IntStream.range(0, tiers.tierCount()).filter(which).allMatch(tiers::isIdle);
     }
 
     long reservedBytes() {
