@@ -34,6 +34,9 @@ public final class AttentionPlan {
     private final List<Integer> order;
     private final List<Piece> pieces = new ArrayList<>();
     private long partials;
+    private int blocks;
+    private int units;
+    private int listed;
 
     /// Some tokens of blocks, of the sequences `order[from, to)`.
     ///
@@ -108,6 +111,9 @@ public final class AttentionPlan {
             int block = firstBlock + start / shape.blockTokens();
             pieces.add(new Piece(order.get(from), block, Math.min(step, tokens - start), from, to, (int) partials));
             partials += (long) (to - from) * queryHeads;
+            blocks += pieces.getLast().blocks(shape);
+            units += shape.kvHeads() * Math.ceilDiv((to - from) * sharing(), UNIT_QUERIES);
+            listed += to - from;
         }
     }
 
@@ -127,7 +133,7 @@ public final class AttentionPlan {
 
     /// Bytes of the plan on the device.
     public long bytes() {
-        return 8L * blocks() + 4L * (UNIT_WORDS * (long) units() + order.size() + order.size() + 1 + listed());
+        return 8L * blocks + 4L * (UNIT_WORDS * (long) units + order.size() + order.size() + 1 + listed);
     }
 
     /// Bytes on the device for what the pieces give.
@@ -222,16 +228,10 @@ public final class AttentionPlan {
 
     /// Blocks that it reads, those of several sequences once.
     int blocks() {
-        return pieces.stream().mapToInt(piece -> piece.blocks(shape)).sum();
+        return blocks;
     }
 
     int units() {
-        return pieces.stream()
-                .mapToInt(piece -> shape.kvHeads() * Math.ceilDiv((piece.to - piece.from) * sharing(), UNIT_QUERIES))
-                .sum();
-    }
-
-    private int listed() {
-        return pieces.stream().mapToInt(piece -> piece.to - piece.from).sum();
+        return units;
     }
 }
