@@ -211,7 +211,7 @@ class ClientTest(ServedTest):
         with self.assertRaisesRegex(KvCacheError, "no shared mapping"):
             self.client.region_of(memoryview(bytearray(100)))
         for path, words in (
-            ("/dev/null", "is not memory"),
+            ("/dev/zero", "is not memory"),
             ("/dev/shm/none", "does not exist"),
             ("relative", "allowed: an absolute path"),
         ):

@@ -240,7 +240,7 @@ final class RegionTest {
         StagedEndpointFixture.assertRefused(
                 register(proof(), "relative"), Status.INVALID, "path = \"relative\"; allowed: an absolute path");
         StagedEndpointFixture.assertRefused(register(proof(), file + "x"), Status.INVALID, "does not exist");
-        StagedEndpointFixture.assertRefused(register(proof(), "/dev/null"), Status.INVALID, "is not memory");
+        StagedEndpointFixture.assertRefused(register(proof(), "/dev/zero"), Status.INVALID, "is not memory");
         StagedEndpointFixture.assertRefused(register(proof(), "/dev/shm"), Status.INVALID, "is not memory");
         StagedEndpointFixture.assertRefused(
                 register(proof(), "/proc/self/fd/1"), Status.INVALID, "names a descriptor of the server");
