@@ -132,8 +132,8 @@ final class LayerStepsTest {
         }
     }
 
-    /// Lets the device read on until a table has so many layers. On a busy machine it may get a few reads further, as it
-    /// takes a moment until the table has what was read.
+    /// Lets the device read on until a table has so many layers. On a busy machine it may get a few reads further,
+    /// as it takes a moment until the table has what was read.
     private void readUntil(BlockTable table, int layers) {
         await(() -> {
             readableBytes.updateAndGet(left -> left < MAX_READ_BYTES ? left + LAYER_BYTES : left);
