@@ -75,6 +75,32 @@ public final class CudaTier implements TierSource {
         return here == null ? null : here.staging();
     }
 
+    /// Begins to use a part of the memory for pages of an engine in this process, each of one block.
+    ///
+    /// @param blockBytes of every page
+    /// @param maxBytes of all pages; a page at least, and no more than [#maxPageBytes]
+    /// @throws IllegalArgumentException for other sizes
+    /// @throws IllegalStateException before the store is built
+    /// @throws io.kvcache.gpu.driver.DeviceException when the device is out
+    public DevicePages openPages(int blockBytes, long maxBytes) {
+        DeviceTier here = present;
+        if (here == null) {
+            throw new IllegalStateException(name + " is not a tier of a store yet; build the store first");
+        }
+        long least = DeviceGeometry.pages(blockBytes);
+        if (blockBytes > maxBlockBytes() || maxBytes < least || maxBytes > maxPageBytes()) {
+            throw new IllegalArgumentException(
+                    "%s bytes of %s for pages of %s; it takes %s to %s, for pages of up to %s"
+                            .formatted(maxBytes, name, blockBytes, least, maxPageBytes(), maxBlockBytes()));
+        }
+        return here.openPages(blockBytes, maxBytes);
+    }
+
+    /// Bytes that pages may have, so that other blocks still come and go.
+    public long maxPageBytes() {
+        return geometry.aliveBytes() - 2 * geometry.regionBytes();
+    }
+
     /// As [#acquire], as far as the device finds the bytes of the blocks to be those that were stored;
     /// see [DeviceTier#acquireVerified].
     ///

@@ -67,6 +67,15 @@ final class DeviceBlockIndex {
         entries.clear();
     }
 
+    boolean contains(BlockKey key) {
+        return entries.containsKey(key);
+    }
+
+    /// Notes a use, to be reported to the store.
+    void reportUse(DeviceEntry entry) {
+        unreportedUses.offer(entry);
+    }
+
     /// Reports to the store what was used by [#acquire], of which the store does not hear otherwise.
     ///
     /// @return how many uses
@@ -107,9 +116,10 @@ final class DeviceBlockIndex {
         return new DeviceBlockMap(held, held.isEmpty() ? Set.of() : Set.of(memory));
     }
 
-    /// A region may be closed and begun anew between the look and the pin: then the entry is no longer
-    /// here.
-    private @Nullable DeviceEntry pin(BlockKey key) {
+    /// Pins a block, or answers null. A region may be closed and begun anew between the look and the pin: then the
+    /// entry is no longer here.
+    @Nullable
+    DeviceEntry pin(BlockKey key) {
         DeviceEntry entry = entries.get(key);
         if (entry == null || !entry.region().pin()) {
             return null;

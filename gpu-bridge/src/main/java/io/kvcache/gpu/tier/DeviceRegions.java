@@ -12,6 +12,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
 /// Regions of the device: the one that is written to, the full ones, and the free ones.
@@ -49,13 +50,24 @@ final class DeviceRegions {
                 full.add(present);
             }
             present = free.remove();
-            present.open(++sequences);
-            bySequence.put(present.sequence(), present);
+            open(present);
             open = present;
         }
         DeviceEntry entry = new DeviceEntry(block, present, present.sequence(), present.allocate(block.bytes()));
         present.add(entry);
         return entry;
+    }
+
+    /// Begins a region, or a part of one, under a number that none had before.
+    void open(DeviceRegion region) {
+        region.open(++sequences);
+        bySequence.put(region.sequence(), region);
+    }
+
+    /// Takes a free region out of the ring, until [#free]; or null.
+    @Nullable
+    DeviceRegion take() {
+        return free.size() > RESERVED ? free.remove() : null;
     }
 
     /// The region that a place is in, or null when it is gone.
@@ -120,6 +132,13 @@ final class DeviceRegions {
             usedBytes = 0;
             entries.clear();
             pins.set(0);
+        }
+
+        /// Cuts it into regions of this size, which are used in its place.
+        List<DeviceRegion> split(long bytes) {
+            return LongStream.range(0, span.bytes() / bytes)
+                    .mapToObj(part -> new DeviceRegion(span.slice(part * bytes, bytes)))
+                    .toList();
         }
 
         long sequence() {
@@ -191,6 +210,15 @@ final class DeviceRegions {
         /// @return false while it is pinned
         boolean close() {
             return pins.compareAndSet(0, CLOSED);
+        }
+
+        boolean isClosed() {
+            return pins.get() == CLOSED;
+        }
+
+        /// It stays as it was before [#close].
+        void reopen() {
+            pins.set(0);
         }
     }
 

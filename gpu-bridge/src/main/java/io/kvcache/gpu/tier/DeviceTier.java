@@ -12,6 +12,7 @@ import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tier.TierStats;
 import io.kvcache.core.tier.Tombstone;
 import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.tier.DeviceRegions.DeviceEntry;
@@ -23,6 +24,7 @@ import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BiConsumer;
@@ -51,6 +53,8 @@ public final class DeviceTier implements Tier {
     private final DeviceStaging staging;
     private final DeviceReclaimer reclaimer;
     private final ChecksumScrubber scrubber;
+    /// Of engines in this process.
+    private final List<DevicePages> pagePools = new CopyOnWriteArrayList<>();
     private final TierListener listener;
     private final Queue<Runnable> notifications = new ArrayDeque<>();
     private final String path;
@@ -120,6 +124,20 @@ public final class DeviceTier implements Tier {
         return answer;
     }
 
+    /// Begins to use a part of the memory for pages of an engine in this process. Any thread.
+    ///
+    /// @throws DeviceException when the device is out
+    DevicePages openPages(int blockBytes, long maxBytes) {
+        DevicePages pages = new DevicePages(device.memory(), index, this::wake, blockBytes, maxBytes);
+        pagePools.add(pages);
+        if (state == TierState.FAILED || state == TierState.STOPPED) {
+            pagePools.remove(pages);
+            throw new DeviceException(DeviceError.DEVICE_LOST, name, "is " + state + " " + cause);
+        }
+        wake();
+        return pages;
+    }
+
     /// Returns where engines stage the blocks that they store. Any thread.
     DeviceStaging staging() {
         return staging;
@@ -168,8 +186,17 @@ public final class DeviceTier implements Tier {
         return state == TierState.SERVING ? copyOut(read) : SubmitResult.REJECTED;
     }
 
-    /// Takes a block that fits a region: from the device if an engine has staged it there, else from host memory.
+    /// Takes a block that fits a region: where it lies if it is an engine's page, from the device if an engine has
+    /// staged it there, else from host memory.
     private SubmitResult copyIn(TierBlock block, List<MemorySegment> pages, long tag) {
+        for (DevicePages pool : pagePools) {
+            DeviceEntry page = pool.claim(block);
+            if (page != null) {
+                onWriteEnded(page, true);
+                notifications.add(() -> listener.onWritten(tag, page.place()));
+                return SubmitResult.ACCEPTED;
+            }
+        }
         StagedBlock staged = staging.claim(block);
         CopyQueue copyQueue = staged == null ? device.uploads() : device.internalCopies();
         DeviceEntry entry = copyQueue.isFull() ? null : regions.allocate(block, false);
@@ -275,6 +302,7 @@ public final class DeviceTier implements Tier {
         }
         index.tombstone(burial);
         reclaimer.tombstone(burial);
+        pagePools.forEach(pages -> pages.tombstone(burial));
         notifications.add(() -> listener.onWritten(tag, 0));
         return SubmitResult.ACCEPTED;
     }
@@ -340,6 +368,7 @@ public final class DeviceTier implements Tier {
         try {
             done += state == TierState.STOPPED && !reclaimer.isBusy() ? 0 : reclaimer.tick();
             done += scrubber.tick();
+            done += tickPages();
             return done + device.tick();
         } catch (DeviceException failed) {
             fail(failed);
@@ -347,11 +376,21 @@ public final class DeviceTier implements Tier {
         }
     }
 
+    private int tickPages() {
+        int done = 0;
+        for (DevicePages pages : pagePools) {
+            done += pages.tick(regions, listener);
+        }
+        pagePools.removeIf(DevicePages::isGivenBack);
+        return done;
+    }
+
     private void fail(DeviceException failed) {
         failure = failed;
         cause = String.valueOf(failed.getMessage());
         index.close();
         staging.close();
+        pagePools.forEach(DevicePages::fail);
         scrubber.stop();
         state = TierState.FAILED;
         settle();
@@ -379,7 +418,7 @@ public final class DeviceTier implements Tier {
 
     /// Returns whether others may be reading or writing its memory.
     private boolean isHeld() {
-        return regions.hasPinned() || staging.isInUse();
+        return regions.hasPinned() || staging.isInUse() || pagePools.stream().anyMatch(DevicePages::isHeld);
     }
 
     /// Not while the device cannot say; one that has ended is closed at the next turn, whatever it was
@@ -467,14 +506,21 @@ public final class DeviceTier implements Tier {
             if (!closed && !device.isBusy() && isDeviceIdle()) {
                 device.unregisterSlots();
             }
-            String use = regions.hasPinned()
-                    ? "a device table is open"
-                    : staging.isInUse() ? "an engine is storing blocks" : "a copy does not end";
-            throw new IllegalStateException(name + " is in use: " + use);
+            throw new IllegalStateException(name + " is in use: " + use());
         }
         if (!closed) {
             closeDevice();
         }
+    }
+
+    private String use() {
+        if (pagePools.stream().anyMatch(DevicePages::isHeld)) {
+            return "sequences have pages there";
+        }
+        if (regions.hasPinned()) {
+            return "a device table is open";
+        }
+        return staging.isInUse() ? "an engine is storing blocks" : "a copy does not end";
     }
 
     private boolean isFinished() {

@@ -1,0 +1,616 @@
+package io.kvcache.gpu.sequence;
+
+import static io.kvcache.gpu.sequence.PagedEngine.BLOCK_TOKENS;
+import static io.kvcache.gpu.sequence.PagedEngine.LONG;
+import static io.kvcache.gpu.sequence.PagedEngine.SPACE;
+import static java.lang.foreign.ValueLayout.JAVA_INT;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.Match;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.check.BlockContent;
+import io.kvcache.core.contract.Pause;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.policy.PolicyKind;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.gpu.cuda.FakeCuda;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceEvent;
+import io.kvcache.gpu.driver.DeviceException;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.sequence.PagedEngine.Request;
+import io.kvcache.gpu.sequence.PagedKvCache.Admission;
+import io.kvcache.gpu.tier.CudaTier;
+import io.kvcache.gpu.tier.DeviceBlockTable;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.TieredKvCacheBuilder;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Sequences over pages of a GPU tier, each row of which is compared with a naive model; over the stand-in for the
+/// driver, and unchanged on a real device.
+final class PagedKvCacheTest {
+
+    private static final long TIER_BYTES = 16L << 20;
+    private static final int PAGES = 128;
+    private static final int DEVICE_LOST = 719;
+    private static final long HOST_BYTES = 32 << 20;
+
+    private final FakeCuda fakeCuda = FakeCuda.reset();
+    private final CudaTier tier = CudaTier.withDriver("GPU", fakeCuda::open, TIER_BYTES);
+    private TieredKvCache cache = builder().build();
+    private PagedEngine engine = new PagedEngine(fakeCuda, cache, tier, PAGES);
+
+    private BlockTable ballast = BlockTable.empty(0);
+
+    @TempDir
+    private Path folder;
+
+    @SuppressWarnings("NullAway.Init") // given by JUnit
+    PagedKvCacheTest() {}
+
+    @AfterEach
+    void close() {
+        engine.close();
+        ballast.close();
+        cache.validate();
+        cache.close();
+        assertThat(fakeCuda.left()).isEmpty();
+    }
+
+    private TieredKvCacheBuilder builder() {
+        return TieredKvCache.builder()
+                .hostBytes(HOST_BYTES)
+                .policy(PolicyKind.LRU)
+                .prefaultInBackground(false)
+                .failOnLeak(true)
+                .admission(AdmissionKind.ALWAYS)
+                .tier(tier);
+    }
+
+    private void reopen(TieredKvCacheBuilder builder, int pages) {
+        engine.close();
+        cache.close();
+        cache = builder.build();
+        engine = new PagedEngine(fakeCuda, cache, tier, pages);
+    }
+
+    /// Pins nearly all of host memory.
+    private void fillHostMemory() {
+        Namespace large = Namespace.of("ballast", BlockShape.kv(16, 8, 128, 16, Dtype.BF16));
+        cache.register(large);
+        BlockChain chain = BlockChain.of(large, new int[16 * (int) (HOST_BYTES >> 20)]);
+        int blocks = 0;
+        boolean hasRoom = true;
+        while (hasRoom && blocks < chain.length()) {
+            try (BlockWriter writer = cache.put(chain, blocks, 0, Duration.ZERO)) {
+                hasRoom = writer.outcome() == PutOutcome.RESERVED;
+                if (hasRoom) {
+                    writer.segment().fill((byte) 1);
+                    writer.seal();
+                    ballast.close();
+                    ballast = cache.acquire(chain.prefix(++blocks));
+                }
+            }
+        }
+        assertThat(ballast.blocks()).isEqualTo(blocks).isGreaterThan(10);
+        ballast.close();
+        ballast = cache.acquire(chain.prefix(blocks - 2));
+    }
+
+    private static int[] prompt(int seed, int tokens) {
+        return IntStream.range(seed * 1000, seed * 1000 + tokens).toArray();
+    }
+
+    private static void until(BooleanSupplier so) {
+        long since = System.nanoTime();
+        while (!so.getAsBoolean()) {
+            assertThat(System.nanoTime() - since).as("nanoseconds").isLessThan(TimeUnit.SECONDS.toNanos(60));
+            Pause.briefly();
+        }
+    }
+
+    @Test
+    void givenAPromptThatWasComputed_whenAnotherBegins_thenItSharesThePagesWhereTheyLie() {
+        try (Request first = engine.begin(prompt(1, 40));
+                Request second = engine.begin(prompt(1, 44))) {
+            assertThat(engine.computed).isEqualTo(40 + 4);
+            for (int page = 0; page < 5; page++) {
+                assertThat(second.sequence.page(page)).isEqualTo(first.sequence.page(page));
+            }
+            first.verify();
+            second.verify();
+            assertThat(first.grow(7)).isTrue();
+            second.verify();
+        }
+    }
+
+    @Test
+    void givenTheWholePrompt_whenBegun_thenItsLastTokenIsLeftToCompute() {
+        engine.begin(prompt(1, 16)).close();
+        try (Request again = engine.begin(prompt(1, 16))) {
+            assertThat(engine.computed).isEqualTo(16 + 8);
+            again.verify();
+        }
+    }
+
+    @Test
+    void givenASequenceThatEnded_whenItsPromptComesAgain_thenNothingIsCopied() {
+        engine.begin(prompt(1, 41)).close();
+        assertThat(engine.paged.flush(LONG)).isTrue();
+        long before = fakeCuda.bytesToDevice();
+        try (Sequence again = engine.paged.begin(prompt(1, 41), LONG)) {
+            assertThat(again.tokens()).isEqualTo(40);
+            assertThat(fakeCuda.bytesToDevice()).isEqualTo(before);
+        }
+    }
+
+    @Test
+    void givenAFullPage_whenTheStoreWritesItToTheTier_thenThePageIsTheCopy() {
+        try (Request request = engine.begin(prompt(1, 41))) {
+            assertThat(engine.paged.flush(LONG)).isTrue();
+            BlockChain chain = request.sequence.chain();
+            assertThat(cache.match(chain).blocks()).isEqualTo(5);
+            long before = fakeCuda.bytesToDevice();
+            until(() -> {
+                try (DeviceBlockTable table = tier.acquire(chain, 0)) {
+                    return table.endBlock() == 5;
+                }
+            });
+            try (DeviceBlockTable table = tier.acquire(chain, 0)) {
+                for (int block = 0; block < 5; block++) {
+                    assertThat(table.span(block)).isEqualTo(request.sequence.page(block));
+                }
+            }
+            assertThat(fakeCuda.bytesToDevice()).as("bytes over the bus").isEqualTo(before);
+            until(() -> cache.match(chain).deviceBlocks() == 5);
+        }
+    }
+
+    @Test
+    void givenWhatIsInHostMemoryAlone_whenBegun_thenItIsLoaded() {
+        engine.begin(prompt(1, 41)).close();
+        assertThat(engine.paged.flush(LONG)).isTrue();
+        engine.close();
+        engine = new PagedEngine(fakeCuda, cache, tier, PAGES);
+        try (Request again = engine.begin(prompt(1, 41))) {
+            assertThat(engine.computed).isEqualTo(1);
+            again.verify();
+            try (Request other = engine.begin(prompt(1, 42))) {
+                assertThat(other.sequence.page(4)).isEqualTo(again.sequence.page(4));
+                other.verify();
+            }
+        }
+    }
+
+    @Test
+    void givenAFork_whenBothGoOn_thenTheLastPageIsCopiedOnce() {
+        try (Request first = engine.begin(prompt(1, 20));
+                Request second = first.fork()) {
+            assertThat(second.sequence.page(2)).isEqualTo(first.sequence.page(2));
+            assertThat(engine.paged.pageCounts().heldPages()).isEqualTo(3);
+            assertThat(second.grow(1)).isTrue();
+            assertThat(first.grow(2)).isTrue();
+            assertThat(second.sequence.page(2)).isNotEqualTo(first.sequence.page(2));
+            assertThat(engine.paged.pageCounts().heldPages()).isEqualTo(4);
+            first.verify();
+            second.verify();
+        }
+    }
+
+    @Test
+    void givenWhatWasReserved_whenForked_thenItIsNotToBeWritten() {
+        try (Request first = engine.begin(prompt(1, 20))) {
+            assertThat(first.sequence.reserve(2, LONG)).isTrue();
+            first.fork().close();
+            assertThatIllegalStateException()
+                    .isThrownBy(() -> first.sequence.append(1))
+                    .withMessage("1 tokens behind 20; reserved: 0");
+        }
+    }
+
+    @Test
+    void givenTokensThatAreForgotten_whenOthersCome_thenBlocksStayAsTheyWere() {
+        try (Request first = engine.begin(prompt(1, 41));
+                Request second = first.fork()) {
+            second.truncate(19);
+            assertThat(second.grow(3, 4, 5, 6, 7, 8)).isTrue();
+            second.verify();
+            first.verify();
+            second.truncate(16);
+            second.verify();
+            second.truncate(0);
+            assertThat(second.grow(9)).isTrue();
+            second.verify();
+        }
+    }
+
+    @Test
+    void givenAPreemptedSequence_whenResumed_thenAllIsThere() {
+        try (Request request = engine.begin(prompt(1, 45))) {
+            assertThat(request.sequence.preempt(LONG)).isTrue();
+            assertThat(engine.paged.pageCounts().heldPages()).isZero();
+            assertThatIllegalStateException()
+                    .isThrownBy(() -> request.sequence.page(0))
+                    .withMessage("the sequence is preempted");
+            for (int seed = 2; seed < 12; seed++) { // takes all pages
+                engine.begin(prompt(seed, 99)).close();
+            }
+            assertThat(request.sequence.resume(LONG)).isTrue();
+            request.verify();
+            assertThat(request.grow(1, 2, 3, 4, 5)).isTrue();
+            request.verify();
+        }
+    }
+
+    @Test
+    void givenBlocksThatAreNowhere_whenResumed_thenTheRestIsCutOff() {
+        try (Request request = engine.begin(prompt(1, 45))) {
+            assertThat(request.sequence.preempt(LONG)).isTrue();
+            until(() -> cache.drop(request.sequence.chain(), 2) + 1 > 0
+                    && cache.match(request.sequence.chain()).blocks() == 2);
+            for (int seed = 2; seed < 12; seed++) {
+                engine.begin(prompt(seed, 99)).close();
+            }
+            assertThat(request.sequence.resume(LONG)).isTrue();
+            assertThat(request.sequence.tokens()).isEqualTo(16);
+            assertThat(request.catchUp()).isTrue();
+            request.verify();
+        }
+    }
+
+    @Test
+    void givenADrop_whenTheTierHeardOfIt_thenItIsComputedAgain() {
+        engine.begin(prompt(1, 41)).close();
+        assertThat(engine.paged.flush(LONG)).isTrue();
+        BlockChain chain = BlockChain.of(SPACE, prompt(1, 40));
+        until(() -> cache.match(chain).deviceBlocks() == 5);
+        cache.drop(chain, 3);
+        until(() -> engine.paged.admission(prompt(1, 41), 0).sharedPages() == 3);
+        try (Request again = engine.begin(prompt(1, 41))) {
+            again.verify();
+        }
+        assertThat(engine.computed).isEqualTo(41 + 17);
+    }
+
+    @Test
+    void givenNoRoom_whenBegun_thenItIsRefusedAndOthersStay() {
+        int tokens = PAGES / 2 * BLOCK_TOKENS;
+        Admission before = engine.paged.admission(prompt(1, tokens), 0);
+        assertThat(before).isEqualTo(new Admission(PAGES / 2, 0, PAGES, 0));
+        try (Request first = engine.begin(prompt(1, tokens));
+                Request second = engine.begin(prompt(2, tokens - 9))) {
+            Admission none = engine.paged.admission(prompt(3, 20), 0);
+            assertThat(none.fits()).isFalse();
+            assertThat(none.availablePages()).isEqualTo(1);
+            assertThat(engine.tryBegin(Duration.ofMillis(100), prompt(3, 20))).isNull();
+            assertThat(second.sequence.reserve(20, Duration.ofMillis(100))).isFalse();
+            assertThat(second.grow(1)).isTrue();
+            first.verify();
+            second.verify();
+        }
+        Admission after = engine.paged.admission(prompt(3, 20), 4);
+        assertThat(after.fits()).isTrue();
+        assertThat(after.evictedPages()).isBetween(0, 3);
+        engine.begin(prompt(3, 20)).close();
+        assertThat(engine.paged.admission(prompt(4, 8 * (PAGES - 1)), 0).evictedPages())
+                .isGreaterThan(PAGES / 2);
+    }
+
+    @Test
+    void givenBatchTables_whenUpdated_thenTheDeviceHasThePagesOfEach() {
+        try (Request first = engine.begin(prompt(1, 40));
+                Request second = engine.begin(prompt(1, 50));
+                BatchTables tables = engine.paged.openTables(2, 8)) {
+            tables.update(List.of(first.sequence, second.sequence));
+            requireTables(tables, List.of(first, second));
+            assertThat(first.grow(1)).isTrue();
+            long before = fakeCuda.bytesToDevice();
+            tables.update(List.of(first.sequence, second.sequence));
+            engine.finish();
+            assertThat(fakeCuda.bytesToDevice() - before).isEqualTo(4);
+            requireTables(tables, List.of(first, second));
+            tables.update(List.of(second.sequence));
+            requireTables(tables, List.of(second));
+            assertThatIllegalArgumentException()
+                    .isThrownBy(() -> tables.update(List.of(first.sequence, first.sequence, first.sequence)))
+                    .withMessage("3 sequences; the tables have room for 2");
+        }
+    }
+
+    private void requireTables(BatchTables tables, List<Request> batch) {
+        try (Arena arena = Arena.ofShared()) {
+            MemorySegment here = arena.allocate(tables.span().bytes(), 64);
+            engine.stream.copyToHost(tables.span().address(), here);
+            engine.finish();
+            for (int row = 0; row < batch.size(); row++) {
+                Sequence sequence = batch.get(row).sequence;
+                for (int page = 0; page < sequence.pages(); page++) {
+                    long number = here.getAtIndex(JAVA_INT, row * 8L + page);
+                    assertThat(tables.base().plus(number * BatchTables.UNIT_BYTES))
+                            .isEqualTo(sequence.page(page).address());
+                }
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(longs = {1, 2, 3, 4, 5, 6})
+    void givenManySequences_whenTheyShareForkGrowArePreemptedAndEnd_thenEveryRowIsRight(long seed) {
+        TieredKvCacheBuilder builder = builder();
+        reopen(seed % 3 == 0 ? builder.disk(folder, 64 << 20) : builder, 48 + 16 * (int) seed);
+        if (seed % 2 == 0) {
+            fillHostMemory();
+        }
+        Random random = new Random(seed);
+        List<Request> requests = new ArrayList<>();
+        List<Request> preempted = new ArrayList<>();
+        int begun = 0;
+        for (int step = 0; step < 600; step++) {
+            int action = random.nextInt(12);
+            if (action < 3 && begun < 100) {
+                Request request = engine.tryBegin(Duration.ofMillis(50), randomPrompt(random));
+                if (request == null) {
+                    makeRoom(requests, preempted, random);
+                } else {
+                    begun++;
+                    requests.add(request);
+                }
+            } else if (!requests.isEmpty()) {
+                Request request = requests.get(random.nextInt(requests.size()));
+                switch (action) {
+                    case 3 -> requests.add(request.fork());
+                    case 4 -> request.truncate(random.nextInt(request.length() + 1));
+                    case 5 -> preempt(request, requests, preempted);
+                    case 6 -> {
+                        requests.remove(request);
+                        request.close();
+                    }
+                    case 7 -> request.verify();
+                    case 8 -> resume(requests, preempted, random);
+                    default -> {
+                        if (!tryGrow(request, random)) {
+                            makeRoom(requests, preempted, random);
+                        }
+                    }
+                }
+            }
+        }
+        assertThat(begun).isGreaterThan(40);
+        requests.forEach(Request::verify);
+        requests.forEach(Request::close);
+        while (!preempted.isEmpty()) {
+            Request request = preempted.getLast();
+            resume(requests, preempted, random);
+            if (!preempted.contains(request)) {
+                request.verify();
+                request.close();
+            }
+        }
+        assertThat(engine.paged.flush(LONG)).isTrue();
+        assertThat(engine.paged.pageCounts().heldPages()).isZero();
+    }
+
+    /// Prompts of a few families, so that beginnings are shared.
+    private static int[] randomPrompt(Random random) {
+        int[] common = prompt(1 + random.nextInt(4), 8 * random.nextInt(6));
+        int[] own = prompt(100 + random.nextInt(40), 1 + random.nextInt(30));
+        return IntStream.concat(IntStream.of(common), IntStream.of(own)).toArray();
+    }
+
+    private static boolean tryGrow(Request request, Random random) {
+        int[] more = random.ints(1 + random.nextInt(12), 0, 3).toArray();
+        if (!request.sequence.reserve(
+                more.length + request.length() - request.sequence.tokens(), Duration.ofMillis(50))) {
+            return false;
+        }
+        assertThat(request.grow(more)).isTrue();
+        return true;
+    }
+
+    private static void preempt(Request request, List<Request> requests, List<Request> preempted) {
+        assertThat(request.sequence.preempt(LONG)).isTrue();
+        requests.remove(request);
+        preempted.add(request);
+    }
+
+    private static void resume(List<Request> requests, List<Request> preempted, Random random) {
+        if (preempted.isEmpty()) {
+            return;
+        }
+        Request request = preempted.getLast();
+        if (request.sequence.resume(Duration.ofMillis(50))) {
+            preempted.remove(request);
+            if (request.catchUp()) {
+                requests.add(request);
+            } else {
+                request.close();
+            }
+        } else if (!requests.isEmpty()) {
+            requests.remove(random.nextInt(requests.size())).close();
+        }
+    }
+
+    private static void makeRoom(List<Request> requests, List<Request> preempted, Random random) {
+        if (requests.isEmpty()) {
+            return;
+        }
+        Request victim = requests.get(random.nextInt(requests.size()));
+        if (random.nextBoolean()) {
+            preempt(victim, requests, preempted);
+        } else {
+            requests.remove(victim);
+            victim.close();
+        }
+    }
+
+    @Test
+    void givenBlocksOnDiskAlone_whenBegunByLayers_thenTheFirstLayersAreThereBeforeTheOthers() {
+        BlockShape shape = BlockShape.kv(4, 8, 64, 64, Dtype.BF16); // layers of 128 KiB
+        Namespace large = Namespace.of("large", shape);
+        BlockChain chain = BlockChain.of(large, prompt(1, 6 * 64));
+        reopen(builder().disk(folder, 64 << 20), PAGES);
+        cache.register(large);
+        for (int block = 0; block < 6; block++) {
+            try (BlockWriter writer = cache.put(chain, block, 0, LONG)) {
+                BlockContent.of(chain.key(block)).fill(writer.segment());
+                writer.seal();
+            }
+        }
+        assertThat(cache.flush(LONG)).isTrue();
+        reopen(builder().disk(folder, 64 << 20), PAGES);
+        try (DeviceDriver driver = fakeCuda.open();
+                DeviceStream stream = driver.openStream(Priority.NORMAL);
+                PagedKvCache paged = PagedKvCache.open(cache, tier, driver, stream, large, 10 * shape.bytes());
+                Sequence sequence = paged.beginByLayers(prompt(1, 6 * 64 + 1), LONG, 1)) {
+            assertThat(sequence.tokens()).isEqualTo(6 * 64);
+            assertThatIllegalStateException()
+                    .isThrownBy(() -> sequence.append(1))
+                    .withMessage("the sequence is being loaded; await all layers first");
+            for (int layers = 1; layers <= 4; layers++) {
+                assertThat(sequence.awaitLayers(layers, LONG)).isTrue();
+                assertThat(sequence.tokens()).isEqualTo(6 * 64);
+                for (int block = 0; block < 6; block++) {
+                    requireLayers(
+                            driver,
+                            stream,
+                            sequence.page(block),
+                            BlockContent.of(chain.key(block)),
+                            layers * shape.bytes() / 4);
+                }
+            }
+            try (Sequence other = paged.begin(prompt(1, 6 * 64 + 1), LONG)) {
+                assertThat(other.page(5)).isEqualTo(sequence.page(5));
+            }
+            sequence.append(1);
+        }
+    }
+
+    private static void requireLayers(
+            DeviceDriver driver, DeviceStream stream, DeviceSpan page, BlockContent content, long bytes) {
+        try (Arena arena = Arena.ofShared();
+                DeviceEvent event = driver.openEvent()) {
+            MemorySegment here = arena.allocate(bytes, 64);
+            MemorySegment expected = arena.allocate(page.bytes(), 64);
+            content.fill(expected);
+            stream.copyToHost(page.address(), here);
+            stream.record(event);
+            assertThat(event.await(TimeUnit.SECONDS.toNanos(60))).isTrue();
+            assertThat(here.mismatch(expected.asSlice(0, bytes))).isEqualTo(-1);
+        }
+    }
+
+    @Test
+    void givenASequenceThatEndsWhileItIsLoaded_whenOthersTakeItsPages_thenTheyAreRight() {
+        engine.begin(prompt(1, 81)).close();
+        assertThat(engine.paged.flush(LONG)).isTrue();
+        engine.close();
+        fakeCuda.delay(300);
+        engine = new PagedEngine(fakeCuda, cache, tier, 12);
+        engine.paged.begin(prompt(1, 81), LONG).close();
+        try (Request other = engine.begin(prompt(2, 90))) {
+            other.verify();
+        }
+        Sequence given = engine.paged.beginByLayers(prompt(1, 81), LONG, 1);
+        if (given != null) {
+            given.close();
+        }
+        try (Request other = engine.begin(prompt(3, 90))) {
+            other.verify();
+        }
+    }
+
+    @Test
+    void givenWhatItDoesNotTake_whenAsked_thenItIsRefusedByName() {
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> engine.paged.begin(new int[0], LONG))
+                .withMessage("a prompt of 0 tokens; allowed: 1 and up");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> PagedKvCache.open(cache, tier, engine.driver, engine.stream, SPACE, TIER_BYTES))
+                .withMessageContaining("of GPU for pages of 4096; it takes 4096 to ");
+        assertThatIllegalStateException()
+                .isThrownBy(() -> PagedKvCache.open(cache, tier, engine.driver, engine.stream, SPACE, 1 << 20))
+                .withMessageContaining("a paged cache takes a driver of its own");
+        Request request = engine.begin(prompt(1, 10));
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> request.sequence.truncate(11))
+                .withMessage("11 tokens; allowed: 0 to 10");
+        assertThatIllegalStateException()
+                .isThrownBy(() -> request.sequence.resume(LONG))
+                .withMessage("the sequence is not preempted");
+        request.close();
+        assertThatIllegalStateException()
+                .isThrownBy(() -> request.sequence.page(0))
+                .withMessage("the sequence has ended");
+    }
+
+    @Test
+    void givenADeviceThatIsLost_whenUsed_thenEveryCallSaysSoAndTheStoreGoesOn() {
+        Logger log = Logger.getLogger("io.kvcache");
+        log.setLevel(Level.OFF);
+        try {
+            Request request = engine.begin(prompt(1, 41));
+            assertThat(engine.paged.flush(LONG)).isTrue();
+            fakeCuda.loseDevice(DEVICE_LOST);
+            assertThatExceptionOfType(DeviceException.class).isThrownBy(() -> engine.begin(prompt(1, 50)));
+            assertThatExceptionOfType(DeviceException.class).isThrownBy(() -> request.grow(1, 2, 3, 4, 5, 6, 7, 8));
+            BlockChain chain = BlockChain.of(SPACE, prompt(1, 40));
+            int[] others = {1};
+            until(() -> {
+                putBlock(prompt(++others[0], 8)); // the tier notices when it has something to do
+                return cache.match(chain).equals(new Match(0, 5, 0));
+            });
+            engine.close();
+        } finally {
+            log.setLevel(null);
+        }
+    }
+
+    private void putBlock(int[] tokens) {
+        try (BlockWriter writer = cache.put(BlockChain.of(SPACE, tokens), 0, 0, LONG)) {
+            assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
+            writer.segment().fill((byte) 1);
+            writer.seal();
+        }
+    }
+
+    @Test
+    void givenAStoreThatReads_whenItTakesBlocksOfPages_thenTheyAreRight() {
+        fillHostMemory();
+        for (int seed = 0; seed < 20; seed++) {
+            engine.begin(prompt(seed, 81)).close();
+        }
+        assertThat(engine.paged.flush(LONG)).isTrue();
+        for (int seed = 0; seed < 20; seed++) {
+            BlockChain chain = BlockChain.of(SPACE, prompt(seed, 80));
+            try (BlockTable table = cache.acquire(chain, 0, LONG)) {
+                assertThat(table.await(table.endBlock(), LONG)).isEqualTo(table.endBlock());
+            }
+        }
+    }
+}

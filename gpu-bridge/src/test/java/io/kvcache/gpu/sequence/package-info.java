@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.gpu.sequence;
+
+import org.jspecify.annotations.NullMarked;
