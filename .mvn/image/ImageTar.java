@@ -24,7 +24,8 @@ import org.apache.commons.compress.archivers.tar.TarArchiveInputStream;
 import org.apache.commons.compress.archivers.tar.TarArchiveOutputStream;
 
 /// Makes an OCI image of a root file system that ./kvcache image has laid out:
-/// ROOT FILE NAME VERSION REVISION ARCHITECTURE SECONDS. The time is that of all files, in seconds since 1970.
+/// ROOT FILE NAME VERSION REVISION ARCHITECTURE SECONDS VARIABLE=VALUE... The time is that of all files, in seconds since
+/// 1970; the variables are the environment of a container.
 ///
 /// Layers, from what changes least: the C library and the JVM, then the server.
 final class ImageTar {
@@ -55,13 +56,16 @@ final class ImageTar {
         Instant time = Instant.ofEpochSecond(Long.parseLong(arguments[6]));
         Path made = Files.createTempFile(root.getParent(), "image", ".tar");
         try {
-            new ImageTar(root, time)
-                    .image(arguments[3], arguments[4], arguments[5])
-                    .containerize(Containerizer.to(TarImage.at(made).named(arguments[2]))
-                            .setOfflineMode(true)
-                            .setBaseImageLayersCache(root.resolveSibling("cache"))
-                            .setApplicationLayersCache(root.resolveSibling("cache"))
-                            .setToolName("kvcache"));
+            JibContainerBuilder image = new ImageTar(root, time).image(arguments[3], arguments[4], arguments[5]);
+            for (String variable : List.of(arguments).subList(7, arguments.length)) {
+                int end = variable.indexOf('=');
+                image.addEnvironmentVariable(variable.substring(0, end), variable.substring(end + 1));
+            }
+            image.containerize(Containerizer.to(TarImage.at(made).named(arguments[2]))
+                    .setOfflineMode(true)
+                    .setBaseImageLayersCache(root.resolveSibling("cache"))
+                    .setApplicationLayersCache(root.resolveSibling("cache"))
+                    .setToolName("kvcache"));
             System.out.println(addHealthCheck(made, file));
         } finally {
             Files.delete(made);
@@ -84,8 +88,6 @@ final class ImageTar {
                 .setFileEntriesLayers(system.build(), server.build())
                 .setUser(USER)
                 .setWorkingDirectory(AbsoluteUnixPath.get("/var/lib/kvcache"))
-                .addEnvironmentVariable("PATH", "/usr/local/bin:/opt/java/bin")
-                .addEnvironmentVariable("LANG", "C.UTF-8")
                 .setExposedPorts(Port.tcp(7379), Port.tcp(9090))
                 .addVolume(AbsoluteUnixPath.get("/var/lib/kvcache"))
                 .setEntrypoint("/usr/local/bin/kvcache")

@@ -42,7 +42,7 @@ final class OneJarIT {
     private static List<JarFile> parts() throws IOException {
         List<JarFile> parts = new ArrayList<>();
         for (Path folder : List.of(TARGET, TARGET.resolve("lib"))) {
-            try (DirectoryStream<Path> files = Files.newDirectoryStream(folder, "*-*.jar")) {
+            try (DirectoryStream<Path> files = Files.newDirectoryStream(folder, "*-[0-9]*.jar")) {
                 for (Path file : files) {
                     parts.add(new JarFile(file.toFile()));
                 }

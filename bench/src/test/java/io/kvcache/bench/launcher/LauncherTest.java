@@ -68,7 +68,8 @@ class LauncherTest {
         "install, takes no arguments",
         "format, takes no arguments",
         "clean, takes no arguments",
-        "jar, takes a FILE or nothing",
+        "jar, 'takes a FILE or nothing, and --gpu'",
+        "image, 'takes a FILE, --root DIR or nothing, and --gpu'",
         "hitrate-jar, takes a FILE or nothing",
         "gpu-kit, takes a folder or nothing",
         "release, takes a VERSION such as 1.2.3",
@@ -82,6 +83,20 @@ class LauncherTest {
         ScriptResult help = launch(command, "--help");
         assertThat(help.exit()).isEqualTo(0);
         assertThat(help.text()).contains("Usage: ./kvcache COMMAND", command);
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "jar --gpu a b, jar takes, a b",
+        "image --gpu --root, image takes, --root",
+        "image --root a --gpu b, image takes, --root a b",
+        "hitrate-jar --gpu, hitrate-jar takes, --gpu"
+    })
+    void givenMoreThanItTakes_whenAJarOrAnImageForGpusIsAskedFor_thenItIsRefused(
+            String line, String takes, String wrong) throws Exception {
+        ScriptResult refused = launch(line.split(" ", -1));
+        assertThat(refused.exit()).isEqualTo(2);
+        assertThat(refused.text().replaceAll("\\s+", " ")).contains(takes, "not '" + wrong + "'");
     }
 
     @Test
