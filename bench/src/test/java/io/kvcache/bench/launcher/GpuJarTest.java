@@ -155,6 +155,24 @@ final class GpuJarTest {
         }
     }
 
+    @Test
+    void givenATemporaryFolderWithoutExecution_whenTheJarIsToServeAGpu_thenItSaysSoInOneLine() throws Exception {
+        String mount = "mount -t tmpfs -o noexec none \"$1\"; shift; exec \"$@\"";
+        Path temporary = Files.createDirectory(folder.resolve("temporary"));
+        ProcessBuilder serve = command("serve", "--port", "0", "--gpu", "0:64MiB");
+        serve.command().add(1, "-Djava.io.tmpdir=" + temporary);
+        serve.command().addAll(0, List.of("unshare", "-m", "bash", "-ec", mount, "bash", temporary.toString()));
+        serve.environment().put("LD_LIBRARY_PATH", standIn().toString());
+        ProcessResult refused = run(serve);
+        assumeThat(refused.text()).as("namespaces of mounts, as root").startsWith("kvcache: ");
+
+        assertThat(refused.exit()).isEqualTo(1);
+        assertThat(refused.text())
+                .startsWith("kvcache: gpu.0: load JCuda: NO_DRIVER")
+                .contains("failed to map segment")
+                .doesNotContain("LibUtils");
+    }
+
     /// Where there is a driver, it has no such GPU, and the reason is another one.
     @Test
     void givenNoSuchGpu_whenTheJarIsToServeIt_thenItSaysWhatTheLauncherSays() throws Exception {

@@ -93,13 +93,12 @@ final class CudaLibrary {
     ///
     /// @throws DeviceException with [DeviceError#NO_DRIVER] when one of them cannot be loaded
     static synchronized SymbolLookup load() {
-        SymbolLookup present = loaded;
-        if (present == null) {
-            present = driver();
+        if (loaded == null) {
+            SymbolLookup driver = driver();
             loadJcuda();
-            loaded = present;
+            loaded = driver;
         }
-        return present;
+        return loaded;
     }
 
     @SuppressWarnings("restricted") // Loading the driver is what this class is for.
@@ -107,15 +106,13 @@ final class CudaLibrary {
         try {
             return SymbolLookup.libraryLookup(NAME, Arena.global());
         } catch (IllegalArgumentException notWhereTheLoaderLooks) {
-            Path place = FALLBACK_PATHS.stream()
-                    .filter(Files::isReadable)
-                    .findFirst()
-                    .orElse(null);
-            if (place == null) {
-                throw new DeviceException(DeviceError.NO_DRIVER, "load " + NAME, "not found");
+            for (Path place : FALLBACK_PATHS) {
+                if (Files.isReadable(place)) {
+                    System.load(place.toString()); // JCuda finds it by its name from then on
+                    return SymbolLookup.libraryLookup(place, Arena.global());
+                }
             }
-            System.load(place.toString()); // JCuda finds it by its name from then on
-            return SymbolLookup.libraryLookup(place, Arena.global());
+            throw new DeviceException(DeviceError.NO_DRIVER, "load " + NAME, "not found");
         }
     }
 
@@ -131,7 +128,10 @@ final class CudaLibrary {
             System.setProperty(TEMP_DIRECTORY, own.toString());
             JCudaDriver.setExceptionsEnabled(false);
         } catch (IOException | LinkageError failed) {
-            throw new DeviceException(DeviceError.NO_DRIVER, "load JCuda", String.valueOf(failed.getMessage()));
+            // JCuda's message is two stack traces, of which the second says what is wrong with what it unpacked.
+            String reason =
+                    String.valueOf(failed.getMessage()).replaceAll("(?s).*UnsatisfiedLinkError: (.*?)\n.*", "$1");
+            throw new DeviceException(DeviceError.NO_DRIVER, "load JCuda", reason);
         } finally {
             System.setProperty(TEMP_DIRECTORY, usual);
             if (own != null) {
