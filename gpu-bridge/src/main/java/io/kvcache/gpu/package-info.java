@@ -8,10 +8,10 @@
 /// | `engine` | a unix socket for engines in other processes |
 /// | `paging` | copies between blocks and an engine's pages |
 /// | `kernel` | code that runs on the device |
-/// | `growth` | buffers that grow in place |
+/// | `sequence` | paged KV memory of an engine in this process |
 ///
-/// An engine in the same process calls some classes that the store itself does not use: `PageCopier`,
-/// `AttentionScoreKernels` and the package `growth`.
+/// An engine in the same process calls some classes that the store itself does not use: the package `sequence`,
+/// `PageCopier` and `AttentionScoreKernels`.
 ///
 /// May import `io.kvcache.core`; never `io.kvcache.tiers` or `io.kvcache.transport`. Only this module uses JCuda.
 @NullMarked

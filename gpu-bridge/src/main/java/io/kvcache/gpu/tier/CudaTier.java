@@ -4,12 +4,17 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierSource;
+import io.kvcache.core.tier.TierState;
 import io.kvcache.gpu.cuda.CudaDriver;
 import io.kvcache.gpu.driver.DeviceDriver;
 import java.lang.foreign.MemorySegment;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -39,17 +44,71 @@ public final class CudaTier implements TierSource {
     /// @param bytes 1 MiB and up; the largest block is a sixteenth of them below 1 GiB, and 64 MiB or
     ///     more above
     public static CudaTier open(int ordinal, long bytes) {
+        return open(ordinal, bytes, bytes);
+    }
+
+    /// As [#open(int, long)], of memory that may have another size later, see [#resize].
+    ///
+    /// @param bytes to begin with, also when the device is opened again; six of 256 parts of `maxBytes` and up
+    /// @param maxBytes addresses for as many are taken; 32 MiB and up
+    public static CudaTier open(int ordinal, long bytes, long maxBytes) {
+        requireOrdinal(ordinal);
+        return withDriver("GPU " + ordinal, () -> CudaDriver.open(ordinal), bytes, maxBytes);
+    }
+
+    private static void requireOrdinal(int ordinal) {
         if (ordinal < 0) {
             throw new IllegalArgumentException("GPU " + ordinal + "; it takes 0 and up");
         }
-        return withDriver("GPU " + ordinal, () -> CudaDriver.open(ordinal), bytes);
     }
 
     /// The given number of bytes of any device, for tests and for machines without a GPU.
     ///
     /// @param driver opens the device
     public static CudaTier withDriver(String name, Supplier<DeviceDriver> driver, long bytes) {
-        return new CudaTier(name, driver, DeviceGeometry.of(bytes));
+        return withDriver(name, driver, bytes, bytes);
+    }
+
+    /// The same of memory that may have another size later, see [#resize].
+    ///
+    /// @param maxBytes as of [#open(int, long, long)]
+    public static CudaTier withDriver(String name, Supplier<DeviceDriver> driver, long bytes, long maxBytes) {
+        return new CudaTier(name, driver, DeviceGeometry.of(bytes, maxBytes));
+    }
+
+    /// Takes more memory of the device, or gives memory back to it. Blocks leave as the store decides, and what
+    /// engines or sequences hold is waited for.
+    ///
+    /// @param bytes as many as the tier may have, or a little less
+    /// @param timeout for what is held; the tier goes on afterwards
+    /// @return the bytes that it has now: more than were asked for when something is held, fewer when the device
+    ///     has no more memory, 0 while the device is out
+    /// @throws IllegalArgumentException for fewer bytes than it takes, or more
+    public long resize(long bytes, Duration timeout) {
+        int unused = geometry.regionsFor(bytes);
+        assert unused > 0 : "no region";
+        DeviceTier here = present;
+        if (here == null) {
+            return 0;
+        }
+        try {
+            return here.resize(bytes).get(timeout.toNanos(), TimeUnit.NANOSECONDS);
+        } catch (TimeoutException held) {
+            return bytes();
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+            return bytes();
+        } catch (ExecutionException impossible) {
+            throw new AssertionError(impossible);
+        }
+    }
+
+    /// Returns the bytes that it has of the device now; 0 before the store is built.
+    public long bytes() {
+        DeviceTier here = present;
+        return here == null || here.state() == TierState.FAILED
+                ? 0
+                : here.stats().capacityBytes();
     }
 
     /// Pins the leading blocks of a chain that are on the device, from one on, and says where they lie;
@@ -98,7 +157,7 @@ public final class CudaTier implements TierSource {
 
     /// Bytes that pages may have, so that other blocks still come and go.
     public long maxPageBytes() {
-        return geometry.aliveBytes() - 2 * geometry.regionBytes();
+        return geometry.maxPageBytes();
     }
 
     /// As [#acquire], as far as the device finds the bytes of the blocks to be those that were stored;

@@ -2,6 +2,7 @@ package io.kvcache.gpu.tier;
 
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.Tombstone;
+import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.tier.DeviceRegions.DeviceRegion;
 import java.util.ArrayDeque;
@@ -26,12 +27,69 @@ final class DeviceRegions {
     private final Deque<DeviceRegion> free = new ArrayDeque<>();
     private final Deque<DeviceRegion> full = new ArrayDeque<>();
     private final Map<Long, DeviceRegion> bySequence = new HashMap<>();
+    private final TierMemory memory;
+    private final DeviceGeometry geometry;
+    /// Numbers of regions without memory.
+    private final Deque<Integer> absent = new ArrayDeque<>();
+
     private @Nullable DeviceRegion open;
     private long sequences;
+    private int regions;
+    private int wanted;
 
-    DeviceRegions(DeviceSpan memory, DeviceGeometry geometry) {
-        for (long offset = 0; offset < geometry.stagingOffset(); offset += geometry.regionBytes()) {
-            free.add(new DeviceRegion(memory.slice(offset, geometry.regionBytes())));
+    /// The first region is the staging's.
+    DeviceRegions(TierMemory memory, DeviceGeometry geometry) {
+        this.memory = memory;
+        this.geometry = geometry;
+        regions = geometry.regions();
+        wanted = regions;
+        for (int number = 1; number < geometry.maxRegions(); number++) {
+            if (number < regions) {
+                free.add(region(number));
+            } else {
+                absent.add(number);
+            }
+        }
+    }
+
+    private DeviceRegion region(int number) {
+        return new DeviceRegion(memory.span().slice(number * geometry.regionBytes(), geometry.regionBytes()), number);
+    }
+
+    /// Bytes of all regions that have memory.
+    long bytes() {
+        return regions * geometry.regionBytes();
+    }
+
+    /// Has as many regions as this from now on: at once as far as the device has memory, or as regions become free.
+    void resize(int count) {
+        wanted = count;
+        giveBack();
+        try {
+            while (regions < wanted) {
+                memory.add(absent.element());
+                free.add(region(absent.remove()));
+                regions++;
+            }
+        } catch (DeviceException refused) {
+            if (refused.error().isFatal()) {
+                throw refused;
+            }
+            wanted = regions; // others have the memory
+        }
+    }
+
+    /// Returns whether it has as many as it should.
+    boolean isResized() {
+        return regions == wanted;
+    }
+
+    private void giveBack() {
+        while (regions > wanted && !free.isEmpty()) {
+            DeviceRegion region = free.remove();
+            memory.remove(region.number);
+            absent.add(region.number);
+            regions--;
         }
     }
 
@@ -67,7 +125,7 @@ final class DeviceRegions {
     /// Takes a free region out of the ring, until [#free]; or null.
     @Nullable
     DeviceRegion take() {
-        return free.size() > RESERVED ? free.remove() : null;
+        return free.size() > RESERVED && isResized() ? free.remove() : null;
     }
 
     /// The region that a place is in, or null when it is gone.
@@ -77,7 +135,7 @@ final class DeviceRegions {
     }
 
     boolean isLowOnSpace() {
-        return free.size() <= RESERVED;
+        return free.size() <= RESERVED || regions > wanted;
     }
 
     /// The oldest full region that is not in use, closed for pins; or null.
@@ -100,6 +158,7 @@ final class DeviceRegions {
 
     void free(DeviceRegion region) {
         free.add(region);
+        giveBack();
     }
 
     boolean hasPinned() {
@@ -116,14 +175,17 @@ final class DeviceRegions {
         private static final int CLOSED = -1;
 
         private final DeviceSpan span;
+        private final int number;
         private final List<DeviceEntry> entries = new ArrayList<>();
         private final AtomicInteger pins = new AtomicInteger();
         private long sequence;
         private long usedBytes;
         private int activeUses;
 
-        DeviceRegion(DeviceSpan span) {
+        /// @param number of the region that it is, or is a part of
+        DeviceRegion(DeviceSpan span, int number) {
             this.span = span;
+            this.number = number;
         }
 
         /// Begins it anew, under a number that no region had before.
@@ -137,7 +199,7 @@ final class DeviceRegions {
         /// Cuts it into regions of this size, which are used in its place.
         List<DeviceRegion> split(long bytes) {
             return LongStream.range(0, span.bytes() / bytes)
-                    .mapToObj(part -> new DeviceRegion(span.slice(part * bytes, bytes)))
+                    .mapToObj(part -> new DeviceRegion(span.slice(part * bytes, bytes), number))
                     .toList();
         }
 

@@ -28,10 +28,10 @@ public final class DeviceStaging {
     private boolean closed;
 
     /// @param allocation the tier's memory
-    /// @param offset where in it this begins
-    DeviceStaging(DeviceSpan allocation, long offset, long bytes) {
+    /// @param bytes of it for this, from the first on
+    DeviceStaging(DeviceSpan allocation, long bytes) {
         this.allocation = allocation;
-        memory = allocation.slice(offset, bytes);
+        memory = allocation.slice(0, bytes);
     }
 
     /// Returns the tier's memory, which this is a part of, for a driver that has to adopt it.

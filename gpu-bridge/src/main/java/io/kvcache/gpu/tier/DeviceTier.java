@@ -26,6 +26,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
@@ -55,6 +56,8 @@ public final class DeviceTier implements Tier {
     private final ChecksumScrubber scrubber;
     /// Of engines in this process.
     private final List<DevicePages> pagePools = new CopyOnWriteArrayList<>();
+    private final AtomicReference<@Nullable Resizing> resizing = new AtomicReference<>();
+    private @Nullable Resizing begun;
     private final TierListener listener;
     private final Queue<Runnable> notifications = new ArrayDeque<>();
     private final String path;
@@ -75,6 +78,9 @@ public final class DeviceTier implements Tier {
     private boolean closed;
     private boolean closeAttempted;
 
+    /// What was asked for.
+    private record Resizing(int regions, CompletableFuture<Long> done) {}
+
     /// Takes what it needs of a device; the first tick serves.
     ///
     /// @param driver is the tier's from here on, and closed when this fails
@@ -85,11 +91,11 @@ public final class DeviceTier implements Tier {
         this.name = name;
         this.geometry = geometry;
         this.listener = listener;
-        device = DeviceTierResources.open(driver, geometry.bytes(), slots);
+        device = DeviceTierResources.open(driver, geometry, slots);
         path = describe(device);
-        index = new DeviceBlockIndex(device.memory());
+        index = new DeviceBlockIndex(device.memory().span());
         regions = new DeviceRegions(device.memory(), geometry);
-        staging = new DeviceStaging(device.memory(), geometry.stagingOffset(), geometry.regionBytes());
+        staging = new DeviceStaging(device.memory().span(), geometry.regionBytes());
         reclaimer = new DeviceReclaimer(regions, index, device.internalCopies(), listener, geometry);
         scrubber = new ChecksumScrubber(driver, index, geometry.regionBytes());
         stats = TierStats.empty(path, geometry.bytes());
@@ -128,7 +134,7 @@ public final class DeviceTier implements Tier {
     ///
     /// @throws DeviceException when the device is out
     DevicePages openPages(int blockBytes, long maxBytes) {
-        DevicePages pages = new DevicePages(device.memory(), index, this::wake, blockBytes, maxBytes);
+        DevicePages pages = new DevicePages(device.memory().span(), index, this::wake, blockBytes, maxBytes);
         pagePools.add(pages);
         if (state == TierState.FAILED || state == TierState.STOPPED) {
             pagePools.remove(pages);
@@ -136,6 +142,41 @@ public final class DeviceTier implements Tier {
         }
         wake();
         return pages;
+    }
+
+    /// Has another number of bytes from now on. Any thread.
+    ///
+    /// @return completed by the tier's thread with the bytes that it has then: when it has as many as were asked
+    ///     for, the device has no more memory, or another number is asked for
+    /// @throws IllegalArgumentException for fewer bytes than it takes, or more
+    CompletableFuture<Long> resize(long bytes) {
+        Resizing asked = new Resizing(geometry.regionsFor(bytes), new CompletableFuture<>());
+        Resizing before = resizing.getAndSet(asked);
+        if (before != null) {
+            before.done.complete(stats.capacityBytes());
+        }
+        if (state == TierState.FAILED) {
+            asked.done.complete(0L);
+        }
+        wake();
+        return asked.done;
+    }
+
+    private int resize() {
+        Resizing asked = resizing.get();
+        if (asked == null) {
+            return 0;
+        }
+        if (!asked.equals(begun)) {
+            begun = asked;
+            regions.resize(asked.regions);
+        }
+        if (regions.isResized() && resizing.compareAndSet(asked, null)) {
+            publish();
+            asked.done.complete(regions.bytes());
+            return 1;
+        }
+        return 0;
     }
 
     /// Returns where engines stage the blocks that they store. Any thread.
@@ -369,6 +410,7 @@ public final class DeviceTier implements Tier {
             done += state == TierState.STOPPED && !reclaimer.isBusy() ? 0 : reclaimer.tick();
             done += scrubber.tick();
             done += tickPages();
+            done += resize();
             return done + device.tick();
         } catch (DeviceException failed) {
             fail(failed);
@@ -391,6 +433,10 @@ public final class DeviceTier implements Tier {
         index.close();
         staging.close();
         pagePools.forEach(DevicePages::fail);
+        Resizing asked = resizing.getAndSet(null);
+        if (asked != null) {
+            asked.done.complete(0L);
+        }
         scrubber.stop();
         state = TierState.FAILED;
         settle();
@@ -442,7 +488,7 @@ public final class DeviceTier implements Tier {
     private void publish() {
         stats = new TierStats(
                 path,
-                geometry.bytes(),
+                regions.bytes(),
                 written,
                 writtenBytes,
                 writesFailed,

@@ -3,7 +3,6 @@ package io.kvcache.gpu.tier;
 import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
-import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.ResourceScope;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -21,17 +20,17 @@ final class DeviceTierResources {
 
     private final DeviceDriver driver;
     private final ResourceScope resources = new ResourceScope();
-    private final DeviceSpan memory;
+    private final TierMemory memory;
     private final CopyQueue uploads;
     private final CopyQueue downloads;
     private final CopyQueue internalCopies;
     private @Nullable MemorySegment registered;
     private boolean closed;
 
-    private DeviceTierResources(DeviceDriver driver, long bytes, MemorySegment slots) {
+    private DeviceTierResources(DeviceDriver driver, DeviceGeometry geometry, MemorySegment slots) {
         this.driver = driver;
         try {
-            memory = resources.register(driver.allocate(bytes), driver::free);
+            memory = resources.register(TierMemory.open(driver, geometry), TierMemory::close);
             uploads = resources.register(new CopyQueue(driver, CopyBatch.toDevice()), CopyQueue::close);
             downloads = resources.register(new CopyQueue(driver, CopyBatch.toHost()), CopyQueue::close);
             internalCopies = resources.register(new CopyQueue(driver, CopyBatch.within()), CopyQueue::close);
@@ -46,9 +45,9 @@ final class DeviceTierResources {
     /// @param driver is the tier's from here on, and closed when this fails
     /// @param slots of the store, or an empty segment when they are to stay unregistered
     /// @throws DeviceException when the device refuses
-    static DeviceTierResources open(DeviceDriver driver, long bytes, MemorySegment slots) {
+    static DeviceTierResources open(DeviceDriver driver, DeviceGeometry geometry, MemorySegment slots) {
         try {
-            return new DeviceTierResources(driver, bytes, slots);
+            return new DeviceTierResources(driver, geometry, slots);
         } catch (DeviceException refused) {
             closeWithAll(driver);
             throw refused;
@@ -68,7 +67,7 @@ final class DeviceTierResources {
         return null;
     }
 
-    DeviceSpan memory() {
+    TierMemory memory() {
         return memory;
     }
 

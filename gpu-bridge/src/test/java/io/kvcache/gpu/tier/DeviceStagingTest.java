@@ -24,7 +24,7 @@ final class DeviceStagingTest {
     private static final int SUM = 7;
 
     private final DeviceStaging staging =
-            new DeviceStaging(new DeviceSpan(new DeviceAddress(BASE), 16 * PAGE), 8 * PAGE, 8 * PAGE);
+            new DeviceStaging(new DeviceSpan(new DeviceAddress(BASE), 16 * PAGE), 8 * PAGE);
 
     private static BlockKey key(int number) {
         return new BlockKey(number, number);
@@ -49,7 +49,7 @@ final class DeviceStagingTest {
         assertThat(claim(1, 101)).as("another size").isNull();
         assertThat(claim(2, 100)).as("another key").isNull();
         StagedBlock claimed = Objects.requireNonNull(claim(1, 100));
-        assertThat(claimed.span()).isEqualTo(new DeviceSpan(new DeviceAddress(BASE + 8 * PAGE), 100));
+        assertThat(claimed.span()).isEqualTo(new DeviceSpan(new DeviceAddress(BASE), 100));
         assertThat(claim(1, 100)).as("while it is copied").isNull();
         claimed.returnClaim();
         assertThat(claim(1, 100)).isSameAs(claimed);
