@@ -8,6 +8,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
@@ -161,6 +162,7 @@ final class PagedKvCacheTest {
 
     @Test
     void givenASequenceThatEnded_whenItsPromptComesAgain_thenNothingIsCopied() {
+        assumeThat(fakeCuda.canHold()).as("a driver whose bytes are counted").isTrue();
         engine.begin(prompt(1, 41)).close();
         assertThat(engine.paged.flush(LONG)).isTrue();
         long before = fakeCuda.bytesToDevice();
@@ -172,6 +174,7 @@ final class PagedKvCacheTest {
 
     @Test
     void givenAFullPage_whenTheStoreWritesItToTheTier_thenThePageIsTheCopy() {
+        assumeThat(fakeCuda.canHold()).as("a driver whose bytes are counted").isTrue();
         try (Request request = engine.begin(prompt(1, 41))) {
             assertThat(engine.paged.flush(LONG)).isTrue();
             BlockChain chain = request.sequence.chain();
@@ -324,6 +327,7 @@ final class PagedKvCacheTest {
 
     @Test
     void givenBatchTables_whenUpdated_thenTheDeviceHasThePagesOfEach() {
+        assumeThat(fakeCuda.canHold()).as("a driver whose bytes are counted").isTrue();
         try (Request first = engine.begin(prompt(1, 40));
                 Request second = engine.begin(prompt(1, 50));
                 BatchTables tables = engine.paged.openTables(2, 8)) {
@@ -527,6 +531,7 @@ final class PagedKvCacheTest {
 
     @Test
     void givenASequenceThatEndsWhileItIsLoaded_whenOthersTakeItsPages_thenTheyAreRight() {
+        assumeThat(fakeCuda.canHold()).as("a driver that can be delayed").isTrue();
         engine.begin(prompt(1, 81)).close();
         assertThat(engine.paged.flush(LONG)).isTrue();
         engine.close();
@@ -571,6 +576,7 @@ final class PagedKvCacheTest {
 
     @Test
     void givenADeviceThatIsLost_whenUsed_thenEveryCallSaysSoAndTheStoreGoesOn() {
+        assumeThat(fakeCuda.canHold()).as("a driver that can be made to fail").isTrue();
         Logger log = Logger.getLogger("io.kvcache");
         log.setLevel(Level.OFF);
         try {

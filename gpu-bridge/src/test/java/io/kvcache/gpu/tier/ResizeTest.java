@@ -2,6 +2,8 @@ package io.kvcache.gpu.tier;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.within;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
@@ -129,6 +131,11 @@ final class ResizeTest {
         return driver.freeMemoryBytes();
     }
 
+    /// A GPU that is shared by others may have less or more meanwhile.
+    private void requireFree(DeviceDriver driver, long expected) {
+        assertThat(free(driver)).isCloseTo(expected, within(fakeCuda.canHold() ? 0 : REGION - 1));
+    }
+
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void givenATier_whenResized_thenTheDeviceHasItsMemoryBackAndBlocksAreRight(boolean hasDisk) {
@@ -139,16 +146,16 @@ final class ResizeTest {
             until(() -> tier.bytes() == LEAST);
             long atFirst = free(other);
             assertThat(tier.resize(MOST, LONG)).isEqualTo(MOST);
-            assertThat(free(other)).isEqualTo(atFirst - (MOST - LEAST));
+            requireFree(other, atFirst - (MOST - LEAST));
             for (int seed = 1; seed <= 4; seed++) {
                 put(cache, chain(seed, 50)); // 50 MiB in all
             }
             cache.flush(LONG);
             until(() -> onDevice(1, 4) > 120);
             assertThat(tier.resize(8 * REGION + 5, LONG)).isEqualTo(8 * REGION);
-            assertThat(free(other)).isEqualTo(atFirst - 2 * REGION);
+            requireFree(other, atFirst - 2 * REGION);
             assertThat(tier.resize(LEAST, LONG)).isEqualTo(LEAST);
-            assertThat(free(other)).isEqualTo(atFirst);
+            requireFree(other, atFirst);
             assertThat(onDevice(1, 4)).isLessThan(150);
             for (int seed = 1; seed <= 4; seed++) {
                 assertThat(verify(cache, chain(seed, 50))).isBetween(hasDisk ? 50 : 0, 50);
@@ -172,7 +179,7 @@ final class ResizeTest {
                 if (step % 4 == 0) {
                     long wanted = LEAST + REGION * random.nextInt(11);
                     assertThat(tier.resize(wanted, LONG)).isEqualTo(wanted);
-                    assertThat(free(other)).isEqualTo(atFirst - (wanted - LEAST));
+                    requireFree(other, atFirst - (wanted - LEAST));
                 }
             }
             cache.validate();
@@ -205,6 +212,7 @@ final class ResizeTest {
 
     @Test
     void givenADeviceWithoutMemory_whenTheTierGrows_thenItTakesWhatThereIs() {
+        assumeThat(fakeCuda.canHold()).as("a device whose memory can be chosen").isTrue();
         fakeCuda.memory(64 * MIB);
         try (TieredKvCache cache = builder().build()) {
             cache.register(SPACE);
