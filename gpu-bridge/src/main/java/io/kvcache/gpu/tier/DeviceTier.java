@@ -481,6 +481,7 @@ public final class DeviceTier implements Tier {
     }
 
     private void closeDevice() {
+        pagePools.forEach(DevicePages::fail);
         device.close(scrubber::close);
         closed = true;
     }

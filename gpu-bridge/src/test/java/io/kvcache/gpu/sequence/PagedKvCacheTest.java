@@ -597,6 +597,18 @@ final class PagedKvCacheTest {
         }
     }
 
+    @Test
+    void givenAStoreThatIsClosed_whenThePagedCacheIsUsed_thenItSaysSo() {
+        Request request = engine.begin(prompt(1, 20));
+        assertThat(engine.paged.flush(LONG)).isTrue();
+        request.close();
+        cache.close();
+        assertThatExceptionOfType(DeviceException.class)
+                .isThrownBy(() -> engine.begin(prompt(2, 20)))
+                .withMessageContaining("the tier is out");
+        reopen(builder(), PAGES);
+    }
+
     private void putBlock(int[] tokens) {
         try (BlockWriter writer = cache.put(BlockChain.of(SPACE, tokens), 0, 0, LONG)) {
             assertThat(writer.outcome()).isEqualTo(PutOutcome.RESERVED);
