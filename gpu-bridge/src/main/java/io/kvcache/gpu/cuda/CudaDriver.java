@@ -29,6 +29,7 @@ import java.util.function.IntSupplier;
 import java.util.function.Supplier;
 import jcuda.driver.CUevent;
 import jcuda.driver.CUevent_flags;
+import jcuda.driver.CUstream;
 import jcuda.driver.CUstream_flags;
 import jcuda.driver.JCudaDriver;
 import org.jspecify.annotations.Nullable;
@@ -304,9 +305,20 @@ public final class CudaDriver implements DeviceDriver {
         check(
                 "cuStreamCreateWithPriority",
                 JCudaDriver.cuStreamCreateWithPriority(handle, CUstream_flags.CU_STREAM_NON_BLOCKING, number));
-        CudaStream stream = new CudaStream(this, handle, batches, modules);
+        return add(new CudaStream(this, handle, batches, modules, false));
+    }
+
+    private CudaStream add(CudaStream stream) {
         streams.add(stream);
         return stream;
+    }
+
+    /// Makes a stream known that the engine made by JCuda in the primary context of this device, as for its own
+    /// libraries. It stays the engine's: closing what this returns leaves it, and has to come before it is
+    /// destroyed.
+    public DeviceStream adoptStream(CUstream stream) {
+        enter();
+        return add(new CudaStream(this, new CudaStreamHandle(stream), batches, modules, true));
     }
 
     @Override

@@ -5,6 +5,7 @@ import java.lang.foreign.MemorySegment;
 import jcuda.Pointer;
 import jcuda.driver.CUdeviceptr;
 import jcuda.driver.CUstream;
+import jcuda.runtime.cudaStream_t;
 
 /// JCuda's objects for addresses and streams, and the numbers behind them. JCuda itself makes none of a number and
 /// gives the number to its subclasses only.
@@ -41,6 +42,14 @@ final class CudaHandles {
 
     /// A stream.
     static final class CudaStreamHandle extends CUstream {
+
+        /// To be filled in by the driver.
+        CudaStreamHandle() {}
+
+        /// One that others have made.
+        CudaStreamHandle(CUstream stream) {
+            super(new cudaStream_t(stream));
+        }
 
         long value() {
             return getNativePointer();

@@ -25,10 +25,18 @@ final class CudaStream implements DeviceStream {
     private final CudaStreamHandle handle;
     private final CudaMemcpyBatch batches;
     private final CudaModules modules;
+    private final boolean isAdopted;
     private boolean closed;
 
-    CudaStream(CudaDriver driver, CudaStreamHandle handle, CudaMemcpyBatch batches, CudaModules modules) {
+    /// @param isAdopted whether others destroy it
+    CudaStream(
+            CudaDriver driver,
+            CudaStreamHandle handle,
+            CudaMemcpyBatch batches,
+            CudaModules modules,
+            boolean isAdopted) {
         this.driver = driver;
+        this.isAdopted = isAdopted;
         this.handle = handle;
         this.batches = batches;
         this.modules = modules;
@@ -200,6 +208,8 @@ final class CudaStream implements DeviceStream {
         }
         closed = true;
         driver.streams().onStreamClosing(this);
-        driver.releaseQuietly("cuStreamDestroy", () -> JCudaDriver.cuStreamDestroy(handle));
+        if (!isAdopted) {
+            driver.releaseQuietly("cuStreamDestroy", () -> JCudaDriver.cuStreamDestroy(handle));
+        }
     }
 }

@@ -8,7 +8,7 @@ import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
+import java.util.Arrays;
 import java.util.List;
 
 /// The block tables of a batch in one array on the device, in the form that paged-attention kernels take: `int32
@@ -23,35 +23,28 @@ public final class BatchTables implements AutoCloseable {
     /// Bytes that a step of a table's number stands for.
     public static final int UNIT_BYTES = 4096;
 
+    private static final long MAX_BYTES = 1L << 30;
+
     private final PagedKvCache owner;
     private final DeviceDriver driver;
     private final int maxSequences;
     private final int maxBlocks;
-    private final Arena arena = Arena.ofShared();
-    private final MemorySegment rows;
-    private final MemorySegment sent;
+    private final int[][] sent;
     private final DeviceSpan table;
     private boolean closed;
 
     BatchTables(PagedKvCache owner, DeviceDriver driver, int maxSequences, int maxBlocks) {
-        if (maxSequences < 1 || maxBlocks < 1) {
+        if (maxSequences < 1 || maxBlocks < 1 || 4L * maxSequences * maxBlocks > MAX_BYTES) {
             throw new IllegalArgumentException(
-                    "tables of %s sequences with %s blocks; allowed: 1 and up".formatted(maxSequences, maxBlocks));
+                    "tables of %s sequences with %s blocks; allowed: 1 and up, %s bytes in all"
+                            .formatted(maxSequences, maxBlocks, MAX_BYTES));
         }
         this.owner = owner;
         this.driver = driver;
         this.maxSequences = maxSequences;
         this.maxBlocks = maxBlocks;
-        long bytes = (long) maxSequences * rowBytes();
-        try {
-            table = driver.allocate(bytes);
-        } catch (DeviceException refused) {
-            arena.close();
-            throw refused;
-        }
-        rows = arena.allocate(bytes, 64);
-        sent = arena.allocate(bytes, 64);
-        sent.fill((byte) 0xFF);
+        sent = new int[maxSequences][0];
+        table = driver.allocate(maxSequences * rowBytes());
     }
 
     private long rowBytes() {
@@ -68,28 +61,30 @@ public final class BatchTables implements AutoCloseable {
         return owner.pages().allocation().address();
     }
 
-    /// Writes the tables of a batch behind what the stream was given: only those that have changed travel.
+    /// Writes the tables of a batch behind what the stream was given: only what has changed travels.
     ///
-    /// @param batch at most as many as there is room for, each with at most `maxBlocks` pages
-    /// @throws IllegalArgumentException for more
+    /// @param batch sequences of the paged cache that have their pages, at most as many as there is room for, each
+    ///     with at most `maxBlocks`
+    /// @throws IllegalArgumentException for others; nothing is written then
     public void update(List<Sequence> batch) {
+        owner.requireOpen();
         require("sequences", batch.size(), maxSequences);
+        for (Sequence sequence : batch) {
+            sequence.requireOf(owner);
+            require("pages of a sequence", sequence.pages(), maxBlocks);
+        }
         CopyBatch changed = CopyBatch.toDevice();
         Arena copies = Arena.ofShared();
         for (int number = 0; number < batch.size(); number++) {
             Sequence sequence = batch.get(number);
-            require("pages of a sequence", sequence.pages(), maxBlocks);
-            MemorySegment row = rows.asSlice(number * rowBytes(), 4L * sequence.pages());
-            for (int page = 0; page < sequence.pages(); page++) {
-                row.setAtIndex(JAVA_INT, page, number(sequence.page(page)));
-            }
-            MemorySegment known = sent.asSlice(number * rowBytes(), row.byteSize());
-            long first = row.mismatch(known);
-            if (first >= 0) {
-                long from = first / 4 * 4;
-                MemorySegment copy = copies.allocate(row.byteSize() - from, 16).copyFrom(row.asSlice(from));
-                changed.add(copy, table.address().plus(number * rowBytes() + from));
-                known.copyFrom(row);
+            int[] row = new int[sequence.pages()];
+            Arrays.setAll(row, page -> number(sequence.page(page)));
+            int same = Arrays.mismatch(row, sent[number]);
+            if (same >= 0 && same < row.length) {
+                changed.add(
+                        copies.allocateFrom(JAVA_INT, Arrays.copyOfRange(row, same, row.length)),
+                        table.address().plus(number * rowBytes() + 4L * same));
+                sent[number] = row;
             }
         }
         if (changed.pieces() == 0) {
@@ -119,7 +114,6 @@ public final class BatchTables implements AutoCloseable {
         if (!closed) {
             closed = true;
             driver.free(table);
-            arena.close();
         }
     }
 }

@@ -95,7 +95,7 @@ final class LayeredLoad {
         if (isLast) {
             closed = true;
             // Who shares them reads them behind the copy, on the same stream.
-            blocks.forEach(block -> pages.seal(block.page, chain.key(block.index)));
+            blocks.forEach(block -> PagedKvCache.seal(pages, block.page, chain, block.index));
             if (blocks.isEmpty()) {
                 table.close();
             }

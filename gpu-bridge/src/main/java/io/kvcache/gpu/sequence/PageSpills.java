@@ -4,6 +4,7 @@ import io.kvcache.core.BlockWriter;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
@@ -15,7 +16,9 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 
 /// Puts sealed pages into the store: copies of the device's own, behind what has written the pages; a thread
 /// computes checksums and seals.
@@ -29,6 +32,8 @@ final class PageSpills implements AutoCloseable {
     /// Copies on their way, each with room in host memory.
     private static final int MAX_COPIES = 32;
 
+    private static final long PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
+
     private final LocalKvCache cache;
     private final DevicePages pages;
     private final PagedKvCache owner;
@@ -39,9 +44,19 @@ final class PageSpills implements AutoCloseable {
     private final ExecutorService sealer = Executors.newSingleThreadExecutor(
             task -> Thread.ofPlatform().name("kvcache-page-sealer").daemon().unstarted(task));
 
-    private record Spill(BlockChain chain, int index, Page page) {}
+    private record Spill(BlockChain chain, int index, Page page) {
 
-    private record Copy(Page page, BlockWriter writer, DeviceEvent copied) {}
+        BlockKey key() {
+            return chain.key(index);
+        }
+    }
+
+    private record Copy(Spill spill, BlockWriter writer, DeviceEvent copied) {
+
+        Page page() {
+            return spill.page;
+        }
+    }
 
     PageSpills(LocalKvCache cache, DevicePages pages, PagedKvCache owner, DeviceStream toHost) {
         this.cache = cache;
@@ -69,6 +84,10 @@ final class PageSpills implements AutoCloseable {
     }
 
     private void begin(Spill spill) {
+        if (!pages.isSealed(spill.page, spill.key())) {
+            pages.release(spill.page); // it was dropped meanwhile
+            return;
+        }
         BlockWriter writer = cache.put(spill.chain, spill.index, 0, Duration.ZERO);
         if (writer.outcome() != PutOutcome.RESERVED) {
             writer.close();
@@ -81,7 +100,7 @@ final class PageSpills implements AutoCloseable {
             toHost.waitFor(event);
             toHost.copyToHost(spill.page.span().address(), writer.segment());
             toHost.record(event);
-            copies.add(new Copy(spill.page, writer, event));
+            copies.add(new Copy(spill, writer, event));
         } catch (DeviceException refused) {
             throw owner.abandon(refused, () -> {
                 writer.close();
@@ -93,11 +112,20 @@ final class PageSpills implements AutoCloseable {
     private void seal(Copy copy) {
         try (BlockWriter writer = copy.writer) {
             int checksum = ChunkedCrc.of(writer.segment());
-            pages.setChecksum(copy.page, checksum);
-            writer.seal(checksum);
+            if (pages.isSealed(copy.page(), copy.spill.key())) {
+                pages.setChecksum(copy.page(), checksum);
+                writer.seal(checksum);
+            }
         } finally {
-            pages.release(copy.page);
+            pages.release(copy.page());
             sealing.decrementAndGet();
+        }
+    }
+
+    /// Waits for what is being sealed, which takes a moment: afterwards nothing is put that was dropped before.
+    void awaitSealed() {
+        while (sealing.get() > 0) {
+            LockSupport.parkNanos(this, PAUSE_NANOS);
         }
     }
 
@@ -115,7 +143,7 @@ final class PageSpills implements AutoCloseable {
         sealer.close();
         copies.forEach(copy -> {
             copy.writer.close();
-            pages.release(copy.page);
+            pages.release(copy.page());
         });
         waiting.forEach(spill -> pages.release(spill.page));
     }

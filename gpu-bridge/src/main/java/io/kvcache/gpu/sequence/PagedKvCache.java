@@ -54,6 +54,7 @@ public final class PagedKvCache implements AutoCloseable {
 
     private static final Logger LOG = System.getLogger(PagedKvCache.class.getName());
     private static final Duration CLOSE_TIMEOUT = Duration.ofSeconds(5);
+    private static final Duration MAX_TIMEOUT = Duration.ofDays(365);
     private static final long PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
 
     private final LocalKvCache cache;
@@ -83,29 +84,55 @@ public final class PagedKvCache implements AutoCloseable {
         this.driver = driver;
         this.stream = stream;
         try {
-            resources.register(pages::close);
+            requireStream();
             register(cache.hostMemory());
             driver.adopt(pages.allocation());
             resources.register(() -> driver.disown(pages.allocation()));
             loads = resources.register(driver.openStream(Priority.HIGH), DeviceStream::close);
             toHost = resources.register(driver.openStream(Priority.NORMAL), DeviceStream::close);
             spills = new PageSpills(cache, pages, this, toHost);
-        } catch (DeviceException refused) {
-            throw resources.releaseAfter(refused);
+        } catch (RuntimeException refused) {
+            releaseAll();
+            throw refused;
         }
+    }
+
+    private void requireStream() {
+        try {
+            stream.record(event());
+        } catch (DeviceException refused) {
+            if (refused.error() == DeviceError.BAD_REQUEST) {
+                throw new IllegalArgumentException("the stream is not one of the driver", refused);
+            }
+            throw refused;
+        }
+    }
+
+    /// Gives all back that the device takes back.
+    private void releaseAll() {
+        boolean isDone = false;
+        while (!isDone) {
+            try {
+                resources.releaseAll();
+                isDone = true;
+            } catch (DeviceException | IllegalStateException refused) { // the rest is given back next
+                LOG.log(Level.WARNING, "not given back by itself, but with the device: {0}", refused.getMessage());
+            }
+        }
+        pages.close();
     }
 
     private void register(MemorySegment slots) {
         if (slots.byteSize() == 0) {
             return;
         }
+        if (driver.isReachable(slots)) {
+            throw new IllegalStateException(
+                    "the driver has the store's memory registered already; a paged cache takes a driver of its own");
+        }
         DeviceException refused = driver.tryRegister(slots);
         if (refused == null) {
             resources.register(() -> driver.unregister(slots));
-        } else if (refused.error() == DeviceError.ALREADY_REGISTERED) {
-            resources.releaseAll();
-            throw new IllegalStateException(
-                    "the driver has the store's memory registered already; a paged cache takes a driver of its own");
         } else {
             LOG.log(Level.WARNING, "host memory stays unregistered, and copies slower: {0}", refused.getMessage());
         }
@@ -119,7 +146,8 @@ public final class PagedKvCache implements AutoCloseable {
     /// @param stream of that driver, on which the engine uses the pages
     /// @param namespace of one part; it is registered
     /// @param maxBytes of pages, up to [CudaTier#maxPageBytes]; the tier's other memory is for blocks of others
-    /// @throws IllegalArgumentException for a namespace with several parts or sizes that the tier does not take
+    /// @throws IllegalArgumentException for a namespace with several parts, sizes that the tier does not take, and
+    ///     a stream of another driver
     /// @throws IllegalStateException when the driver has another paged cache
     /// @throws DeviceException when the device refuses
     public static PagedKvCache open(
@@ -134,8 +162,7 @@ public final class PagedKvCache implements AutoCloseable {
             throw new IllegalArgumentException(
                     namespace + " has " + namespace.parts().size() + " parts; allowed: 1");
         }
-        int blockBytes = Math.toIntExact(namespace.parts().getFirst().bytes());
-        return new PagedKvCache(cache, tier.openPages(blockBytes, maxBytes), driver, stream, namespace);
+        return new PagedKvCache(cache, tier.openPages(namespace, maxBytes), driver, stream, namespace);
     }
 
     /// Whether a sequence fits, beside those that are there.
@@ -154,18 +181,24 @@ public final class PagedKvCache implements AutoCloseable {
 
     /// Returns whether a sequence would fit now. Takes nothing.
     ///
-    /// @param moreTokens that it may grow by
+    /// @param moreTokens that it may grow by, 0 and up
     public Admission admission(int[] prompt, int moreTokens) {
         requireOpen();
-        BlockChain chain = cache.chain(namespace, prompt);
-        int limit = cachedLimit(prompt.length);
+        if (moreTokens < 0) {
+            throw new IllegalArgumentException(moreTokens + " more tokens; allowed: 0 and up");
+        }
+        return admission(cache.chain(namespace, prompt), (long) prompt.length + moreTokens, cachedLimit(prompt.length));
+    }
+
+    /// @param limit blocks of the chain that may be shared
+    private Admission admission(BlockChain chain, long tokens, int limit) {
         int shared = 0;
         int idle = 0;
         while (shared < limit && pages.contains(chain.key(shared))) {
             idle += pages.isCached(chain.key(shared)) ? 1 : 0;
             shared++;
         }
-        int needed = pagesFor((long) prompt.length + moreTokens) - shared;
+        int needed = pagesFor(tokens) - shared;
         int available = Math.max(0, pages.available() - idle);
         return new Admission(needed, shared, available, Math.clamp(needed - pages.unused(), 0, available));
     }
@@ -176,6 +209,7 @@ public final class PagedKvCache implements AutoCloseable {
     /// @param prompt 1 token and up; not kept
     /// @param timeout for blocks to come from a disk, and for room
     /// @return null when there is no room in time
+    /// @throws IllegalArgumentException for a prompt that takes more pages than there can be
     public @Nullable Sequence begin(int[] prompt, Duration timeout) {
         return begin(prompt, timeout, namespace.parts().getFirst().shape().layers());
     }
@@ -196,11 +230,20 @@ public final class PagedKvCache implements AutoCloseable {
         if (prompt.length == 0) {
             throw new IllegalArgumentException("a prompt of 0 tokens; allowed: 1 and up");
         }
+        if (pagesFor(prompt.length) > pages.maxPages()) {
+            throw new IllegalArgumentException("a prompt of %s tokens takes %s pages; the paged cache has %s"
+                    .formatted(prompt.length, pagesFor(prompt.length), pages.maxPages()));
+        }
         long deadline = deadline(timeout);
         poll();
+        BlockChain chain = cache.chain(namespace, prompt).prefix(cachedLimit(prompt.length));
+        Admission admission = admission(chain, prompt.length, chain.length());
+        if (admission.pages > admission.availablePages + comingPages()) {
+            return null; // before anything is evicted for it
+        }
+        pages.demand(admission.pages);
         Sequence sequence = new Sequence(this);
         add(sequence);
-        BlockChain chain = cache.chain(namespace, prompt).prefix(cachedLimit(prompt.length));
         boolean hasRoom = load(sequence, chain, prompt, layersAStep, deadline)
                 && sequence.reserve(prompt.length - sequence.tokens(), remaining(deadline));
         if (!hasRoom) {
@@ -208,6 +251,11 @@ public final class PagedKvCache implements AutoCloseable {
             return null;
         }
         return sequence;
+    }
+
+    /// Pages that are held by what runs in the background, at most.
+    int comingPages() {
+        return spills.waiting() + (pending.isEmpty() ? 0 : pages.maxPages());
     }
 
     private int cachedLimit(int tokens) {
@@ -238,10 +286,11 @@ public final class PagedKvCache implements AutoCloseable {
         BlockTable table = isWhole
                 ? cache.acquire(chain, first, remaining(deadline))
                 : cache.acquireByLayers(chain, first, remaining(deadline), layersAStep);
-        int end = isWhole ? table.await(table.endBlock(), remaining(deadline)) : table.endBlock();
         List<LoadedBlock> loaded = new ArrayList<>();
         boolean hasRoom = false;
+        int end = first;
         try {
+            end = isWhole ? table.await(table.endBlock(), remaining(deadline)) : table.endBlock();
             hasRoom = takePages(chain, end, found, loaded, deadline);
             if (hasRoom) {
                 findOnDevice(chain, found);
@@ -318,11 +367,47 @@ public final class PagedKvCache implements AutoCloseable {
         return refused;
     }
 
+    /// Makes a page a block of a chain.
+    static boolean seal(DevicePages pages, Page page, BlockChain chain, int index) {
+        return pages.seal(page, chain.key(index), index == 0 ? null : chain.key(index - 1));
+    }
+
+    /// Lets go of pages. What the tier may write over stays until the stream has read it.
+    void release(List<Page> released) {
+        List<Page> blocks = released.stream().filter(Page::isBlockOfTier).toList();
+        released.stream().filter(page -> !page.isBlockOfTier()).forEach(pages::release);
+        if (blocks.isEmpty()) {
+            return;
+        }
+        Runnable giveBack = () -> blocks.forEach(pages::release);
+        try {
+            onStream(giveBack);
+        } catch (DeviceException refused) {
+            DeviceException unused = abandon(refused, giveBack);
+            assert unused.equals(refused) : "another failure";
+        } catch (IllegalStateException closedDriver) {
+            abandoned.add(giveBack);
+        }
+    }
+
+    /// Forgets block `from` of a chain and every block below it, here and in the store. Sequences that have them go
+    /// on. [LocalKvCache#drop] alone does not know of blocks that are on the device alone.
+    ///
+    /// @return how many blocks the store has forgotten
+    public int drop(BlockChain chain, int from) {
+        requireOpen();
+        for (int index = from; index < chain.length(); index++) {
+            pages.drop(chain.key(index));
+        }
+        spills.awaitSealed();
+        return cache.drop(chain, from);
+    }
+
     /// Takes a page, waiting while one may become free.
     @Nullable
     Page take(long deadline) {
         Page page = pages.take();
-        while (page == null && (pages.canProvide() || spills.isBusy() || !pending.isEmpty())) {
+        while (page == null && (pages.canProvide() || comingPages() > 0)) {
             if (deadline - System.nanoTime() <= 0) {
                 return null;
             }
@@ -364,13 +449,16 @@ public final class PagedKvCache implements AutoCloseable {
         }
     }
 
-    private void requireOpen() {
+    void requireOpen() {
         if (closed) {
             throw new IllegalStateException("the paged cache is closed");
         }
+        if (Thread.currentThread().isVirtual()) {
+            throw new IllegalStateException("a device belongs to a platform thread, and this one is virtual");
+        }
         DeviceException before = failure;
         if (before != null) {
-            throw new DeviceException(before.error(), "pages after a failure", String.valueOf(before.getMessage()));
+            throw before;
         }
         if (pages.isOut()) {
             throw new DeviceException(DeviceError.DEVICE_LOST, "pages", "the tier is out");
@@ -390,7 +478,8 @@ public final class PagedKvCache implements AutoCloseable {
         return new PageCounts(pages.held(), pages.cached(), pages.unused(), spills.waiting());
     }
 
-    /// Waits until all sealed pages are in the store, or it has declined them.
+    /// Waits until all sealed pages are in the store, or it has declined them. For them to be on a disk, the store
+    /// has to be flushed behind that.
     ///
     /// @return whether that is so in time
     public boolean flush(Duration timeout) {
@@ -424,7 +513,7 @@ public final class PagedKvCache implements AutoCloseable {
     }
 
     static long deadline(Duration timeout) {
-        return System.nanoTime() + Math.min(timeout.toNanos(), Long.MAX_VALUE / 2);
+        return System.nanoTime() + (timeout.compareTo(MAX_TIMEOUT) < 0 ? timeout : MAX_TIMEOUT).toNanos();
     }
 
     static Duration remaining(long deadline) {
@@ -481,11 +570,7 @@ public final class PagedKvCache implements AutoCloseable {
         pending.forEach(each -> each.action.run());
         abandoned.forEach(Runnable::run);
         spills.close();
-        try {
-            resources.releaseAll();
-        } catch (DeviceException refused) {
-            LOG.log(Level.WARNING, "not given back by itself, but with the device: {0}", refused.getMessage());
-        }
+        releaseAll();
     }
 
     /// Waits until the device does nothing here any more, or is of no use.
@@ -494,7 +579,7 @@ public final class PagedKvCache implements AutoCloseable {
             if (failure == null && !await(deadline, () -> pending.isEmpty() && !spills.isBusy())) {
                 return false;
             }
-        } catch (DeviceException out) {
+        } catch (DeviceException | IllegalStateException out) {
             LOG.log(Level.WARNING, "pages that are not put into the store: {0}", out.getMessage());
         }
         while (!isIdle()) {
@@ -511,6 +596,8 @@ public final class PagedKvCache implements AutoCloseable {
             return stream.isIdle() && loads.isIdle() && toHost.isIdle();
         } catch (DeviceException out) {
             return out.error().isFatal();
+        } catch (IllegalStateException closedDriver) {
+            return true; // which waited for its streams
         }
     }
 }

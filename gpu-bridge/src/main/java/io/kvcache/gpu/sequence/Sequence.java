@@ -120,7 +120,7 @@ public final class Sequence implements AutoCloseable {
     /// before and not appended counts.
     ///
     /// @param more tokens to be written, behind [#tokens]
-    /// @param timeout for pages to become free
+    /// @param timeout for pages to become free, which takes the tier a moment
     /// @return false when there is no room in time; then nothing has changed, and another sequence may be preempted
     public boolean reserve(int more, Duration timeout) {
         requireActive();
@@ -133,6 +133,10 @@ public final class Sequence implements AutoCloseable {
         int full = tokens / blockTokens;
         boolean copiesLast = more > 0 && full < pages.size() && !pages.get(full).isWritable();
         int wanted = Math.max(0, needed - pages.size()) + (copiesLast ? 1 : 0);
+        if (wanted > pool.available() + owner.comingPages()) {
+            return false; // before anything is evicted for it
+        }
+        pool.demand(wanted);
         while (taken.size() < wanted) {
             Page page = owner.take(deadline);
             if (page == null) {
@@ -163,7 +167,7 @@ public final class Sequence implements AutoCloseable {
             throw owner.abandon(refused, () -> pool.release(copy));
         }
         pages.set(index, copy);
-        pool.release(shared);
+        owner.release(List.of(shared));
     }
 
     /// The keys and values of these tokens are in the pages, or will be once the stream has done what it was given.
@@ -185,7 +189,7 @@ public final class Sequence implements AutoCloseable {
         int before = chain.length();
         chain = chain.extend(more);
         for (int index = before; index < chain.length(); index++) {
-            if (pool.seal(pages.get(index), chain.key(index))) {
+            if (PagedKvCache.seal(pool, pages.get(index), chain, index)) {
                 owner.spills().add(chain, index, pages.get(index));
             }
         }
@@ -193,7 +197,8 @@ public final class Sequence implements AutoCloseable {
     }
 
     /// Begins another sequence with the same tokens, for parallel samples and beams. All pages are shared; who
-    /// first writes behind the tokens copies the last one. What was reserved and not appended stays this one's.
+    /// first writes behind the tokens copies the last one. What was reserved and not appended is to be reserved
+    /// again.
     public Sequence fork() {
         requireLoaded();
         Sequence other = new Sequence(owner);
@@ -230,15 +235,17 @@ public final class Sequence implements AutoCloseable {
     /// Deepest first, which is the order in which they are evicted.
     private void releaseFrom(int index) {
         List<Page> rest = pages.subList(index, pages.size());
-        rest.reversed().forEach(pool::release);
+        List<Page> released = List.copyOf(rest.reversed());
         rest.clear();
+        owner.release(released);
     }
 
     /// Lets go of all pages, so that others have room: full ones are blocks by now, in host memory or on the
-    /// device, and the last one is copied to host memory. Waits for that.
+    /// device, and the last one is copied to host memory. Waits for that, and for all pages that are being put into
+    /// the store. No room is kept for the blocks: a store that is short of memory may evict or decline them.
     ///
     /// @param timeout for the copies; pages that are not in the store by then may be lost
-    /// @return false when the copies did not end in time; then nothing has changed
+    /// @return false when the copy of the last page did not end in time; then nothing has changed
     public boolean preempt(Duration timeout) {
         requireLoaded();
         Arena arena = Arena.ofShared();
@@ -279,7 +286,7 @@ public final class Sequence implements AutoCloseable {
     public boolean resume(Duration timeout) {
         Preempted state = preempted;
         if (closed || state == null) {
-            throw new IllegalStateException("the sequence is not preempted");
+            throw new IllegalStateException(closed ? "the sequence has ended" : "the sequence is not preempted");
         }
         long deadline = PagedKvCache.deadline(timeout);
         owner.poll();
@@ -318,7 +325,15 @@ public final class Sequence implements AutoCloseable {
         }
     }
 
+    void requireOf(PagedKvCache cache) {
+        requireActive();
+        if (!cache.equals(owner)) {
+            throw new IllegalArgumentException("a sequence of another paged cache");
+        }
+    }
+
     private void requireActive() {
+        owner.requireOpen();
         if (closed || preempted != null) {
             throw new IllegalStateException(closed ? "the sequence has ended" : "the sequence is preempted");
         }

@@ -1,6 +1,7 @@
 package io.kvcache.gpu.tier;
 
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierSource;
@@ -136,28 +137,29 @@ public final class CudaTier implements TierSource {
 
     /// Begins to use a part of the memory for pages of an engine in this process, each of one block.
     ///
-    /// @param blockBytes of every page
-    /// @param maxBytes of all pages; a page at least, and no more than [#maxPageBytes]
-    /// @throws IllegalArgumentException for other sizes
+    /// @param namespace of one part
+    /// @param maxBytes of all pages, or a little less; a page at least, and no more than [#maxPageBytes]
+    /// @throws IllegalArgumentException for other sizes, and when other paged caches have the room
     /// @throws IllegalStateException before the store is built
     /// @throws io.kvcache.gpu.driver.DeviceException when the device is out
-    public DevicePages openPages(int blockBytes, long maxBytes) {
+    public DevicePages openPages(Namespace namespace, long maxBytes) {
         DeviceTier here = present;
         if (here == null) {
             throw new IllegalStateException(name + " is not a tier of a store yet; build the store first");
         }
+        int blockBytes = DevicePages.blockBytes(namespace);
         long least = DeviceGeometry.pages(blockBytes);
         if (blockBytes > maxBlockBytes() || maxBytes < least || maxBytes > maxPageBytes()) {
             throw new IllegalArgumentException(
                     "%s bytes of %s for pages of %s; it takes %s to %s, for pages of up to %s"
                             .formatted(maxBytes, name, blockBytes, least, maxPageBytes(), maxBlockBytes()));
         }
-        return here.openPages(blockBytes, maxBytes);
+        return here.openPages(namespace, maxBytes);
     }
 
-    /// Bytes that pages may have, so that other blocks still come and go.
+    /// Bytes that the pages of all paged caches together may have, so that other blocks still come and go.
     public long maxPageBytes() {
-        return geometry.maxPageBytes();
+        return geometry.maxPageRegions() * geometry.regionBytes();
     }
 
     /// As [#acquire], as far as the device finds the bytes of the blocks to be those that were stored;

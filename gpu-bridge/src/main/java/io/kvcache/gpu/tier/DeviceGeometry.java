@@ -81,9 +81,9 @@ public record DeviceGeometry(int regions, long regionBytes, int maxRegions, bool
         return (maxRegions - SPARE_REGIONS) * regionBytes;
     }
 
-    /// Bytes that pages of sequences may have, so that other blocks still come and go.
-    long maxPageBytes() {
-        return (regions - SPARE_REGIONS - 2) * regionBytes;
+    /// Regions that pages of sequences may have, so that other blocks still come and go.
+    int maxPageRegions() {
+        return Math.max(0, regions - SPARE_REGIONS - 2);
     }
 
     static long pages(long bytes) {

@@ -1,6 +1,7 @@
 package io.kvcache.gpu.tier;
 
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.TierListener;
@@ -17,6 +18,7 @@ import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -44,6 +46,8 @@ public final class DevicePages {
     private final int blockBytes;
     private final long pageBytes;
     private final int maxPages;
+    private final int maxRegions;
+    private final Namespace namespace;
     private final List<DeviceRegion> taken = new ArrayList<>();
     private final List<Page> pages = new ArrayList<>();
     private final Deque<Page> free = new ArrayDeque<>();
@@ -54,20 +58,45 @@ public final class DevicePages {
     private final Set<Page> leaving = new HashSet<>();
 
     private int evicting;
+    private int demand;
     private boolean closed;
     private boolean failed;
 
     /// @param allocation the tier's memory
     /// @param index of the tier's blocks
     /// @param wake has the tier's thread look here
-    /// @param maxBytes of pages
-    DevicePages(DeviceSpan allocation, DeviceBlockIndex index, Runnable wake, int blockBytes, long maxBytes) {
+    /// @param namespace of one part
+    /// @param maxPages at most
+    /// @param pagesOfRegion that a region is cut into
+    DevicePages(
+            DeviceSpan allocation,
+            DeviceBlockIndex index,
+            Runnable wake,
+            Namespace namespace,
+            int maxPages,
+            int pagesOfRegion) {
         this.allocation = allocation;
         this.index = index;
         this.wake = wake;
-        this.blockBytes = blockBytes;
+        this.namespace = namespace;
+        this.maxPages = maxPages;
+        maxRegions = Math.ceilDiv(maxPages, pagesOfRegion);
+        blockBytes = blockBytes(namespace);
         pageBytes = DeviceGeometry.pages(blockBytes);
-        maxPages = Math.toIntExact(maxBytes / pageBytes);
+    }
+
+    static int blockBytes(Namespace namespace) {
+        return Math.toIntExact(namespace.parts().getFirst().bytes());
+    }
+
+    /// Pages at most.
+    public int maxPages() {
+        return maxPages;
+    }
+
+    /// Regions that it has or may take.
+    synchronized int maxRegions() {
+        return closed ? taken.size() : maxRegions;
     }
 
     /// Room for one block, or a block of the tier that is held like a page.
@@ -78,6 +107,7 @@ public final class DevicePages {
         private final boolean isBlockOfTier;
         private int holders;
         private @Nullable BlockKey key;
+        private @Nullable BlockKey parent;
         private @Nullable Integer checksum;
         private @Nullable DeviceEntry entry;
 
@@ -90,6 +120,11 @@ public final class DevicePages {
         /// Returns where it lies.
         public DeviceSpan span() {
             return span;
+        }
+
+        /// Returns whether it is a block that the tier may write over as soon as it is released.
+        public boolean isBlockOfTier() {
+            return isBlockOfTier;
         }
 
         /// Returns whether its holder may write to it: it is the only one, and the page is not sealed.
@@ -114,11 +149,20 @@ public final class DevicePages {
             boolean pinned = page.region.pin();
             assert pinned : "a free page cannot be pinned";
             page.holders = 1;
+            demand = Math.max(0, demand - 1);
         }
         if (free.size() < lowWater()) {
             wake.run();
         }
         return page;
+    }
+
+    /// Has the tier's thread make as many pages free, if they are to be had.
+    public synchronized void demand(int count) {
+        demand = Math.min(count, maxPages);
+        if (free.size() < demand) {
+            wake.run();
+        }
     }
 
     /// Returns whether more pages are free, or will be without a holder letting go of one.
@@ -181,13 +225,20 @@ public final class DevicePages {
 
     /// Makes a full page a block that others find. It is not written to from here on.
     ///
+    /// @param parent the block before it, or null for a first one
     /// @return false if another page is that block already; this one stays its holder's alone
-    public synchronized boolean seal(Page page, BlockKey key) {
+    public synchronized boolean seal(Page page, BlockKey key, @Nullable BlockKey parent) {
         if (closed || page.key != null || sealed.putIfAbsent(key, page) != null) {
             return false;
         }
         page.key = key;
+        page.parent = parent;
         return true;
+    }
+
+    /// Returns whether others find the page as this block: it was not dropped meanwhile.
+    public synchronized boolean isSealed(Page page, BlockKey key) {
+        return key.equals(page.key);
     }
 
     /// Finds a block, sealed here or written to the tier, and adds a holder.
@@ -254,34 +305,47 @@ public final class DevicePages {
         return entry;
     }
 
-    /// The tier's thread.
-    synchronized void tombstone(Tombstone tombstone) {
+    /// The store has dropped what a tombstone names. The tier's thread.
+    synchronized void tombstone(Tombstone tombstone, TierListener listener) {
         if (!tombstone.isNamespace()) {
-            Page page = sealed.get(new BlockKey(tombstone.keyHi(), tombstone.keyLo()));
-            if (page != null) {
-                forget(page);
-            }
-            return;
+            drop(new BlockKey(tombstone.keyHi(), tombstone.keyLo()));
+        } else if (namespace.equals(listener.namespace(tombstone.namespaceId()))) {
+            List.copyOf(sealed.values()).forEach(this::drop);
         }
-        for (Page page : List.copyOf(sealed.values())) {
-            if (page.entry != null && page.entry.isCoveredBy(tombstone)) {
-                forget(page);
+    }
+
+    /// Has a block and all pages below it found no more. Their holders go on.
+    public synchronized void drop(BlockKey key) {
+        Deque<BlockKey> dropped = new ArrayDeque<>(List.of(key));
+        for (BlockKey next = dropped.poll(); next != null; next = dropped.poll()) {
+            BlockKey parent = next;
+            sealed.values().stream()
+                    .filter(page -> parent.equals(page.parent))
+                    .forEach(page -> dropped.add(Objects.requireNonNull(page.key)));
+            Page page = sealed.get(next);
+            if (page != null) {
+                drop(page);
             }
+        }
+    }
+
+    private void drop(Page page) {
+        forget(page);
+        if (idle.remove(page)) {
+            discard(page);
         }
     }
 
     private void forget(Page page) {
         sealed.remove(page.key, page);
         page.key = null;
+        page.parent = null;
         page.entry = null;
         page.checksum = null;
-        if (idle.remove(page)) {
-            discard(page);
-        }
     }
 
     private int lowWater() {
-        return Math.clamp(pages.size() / FREE_SHARE, 1, MAX_FREE);
+        return Math.max(demand, Math.clamp(pages.size() / FREE_SHARE, 1, MAX_FREE));
     }
 
     /// A turn of the tier's thread: has free pages, or gives all back once this is closed.

@@ -1,6 +1,7 @@
 package io.kvcache.gpu.tier;
 
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.Tier;
@@ -132,16 +133,28 @@ public final class DeviceTier implements Tier {
 
     /// Begins to use a part of the memory for pages of an engine in this process. Any thread.
     ///
+    /// @throws IllegalArgumentException when there is no room beside what others have asked for
     /// @throws DeviceException when the device is out
-    DevicePages openPages(int blockBytes, long maxBytes) {
-        DevicePages pages = new DevicePages(device.memory().span(), index, this::wake, blockBytes, maxBytes);
-        pagePools.add(pages);
-        if (state == TierState.FAILED || state == TierState.STOPPED) {
-            pagePools.remove(pages);
-            throw new DeviceException(DeviceError.DEVICE_LOST, name, "is " + state + " " + cause);
+    DevicePages openPages(Namespace namespace, long maxBytes) {
+        long pageBytes = DeviceGeometry.pages(DevicePages.blockBytes(namespace));
+        int perRegion = (int) (geometry.regionBytes() / pageBytes);
+        synchronized (pagePools) {
+            int left = geometry.maxPageRegions()
+                    - pagePools.stream().mapToInt(DevicePages::maxRegions).sum();
+            int maxPages = (int) Math.min(maxBytes / pageBytes, (long) left * perRegion);
+            if (maxPages < 1) {
+                throw new IllegalArgumentException("%s bytes of %s for pages of %s; beside other paged caches it has %s"
+                        .formatted(maxBytes, name, pageBytes, Math.max(0, left) * geometry.regionBytes()));
+            }
+            if (state == TierState.FAILED || state == TierState.STOPPED) {
+                throw new DeviceException(DeviceError.DEVICE_LOST, name, "is " + state + " " + cause);
+            }
+            DevicePages pages =
+                    new DevicePages(device.memory().span(), index, this::wake, namespace, maxPages, perRegion);
+            pagePools.add(pages);
+            wake();
+            return pages;
         }
-        wake();
-        return pages;
     }
 
     /// Has another number of bytes from now on. Any thread.
@@ -343,7 +356,7 @@ public final class DeviceTier implements Tier {
         }
         index.tombstone(burial);
         reclaimer.tombstone(burial);
-        pagePools.forEach(pages -> pages.tombstone(burial));
+        pagePools.forEach(pages -> pages.tombstone(burial, listener));
         notifications.add(() -> listener.onWritten(tag, 0));
         return SubmitResult.ACCEPTED;
     }

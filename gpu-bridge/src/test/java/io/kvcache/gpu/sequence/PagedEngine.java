@@ -13,7 +13,6 @@ import io.kvcache.gpu.cuda.FaultInjection;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
-import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.tier.CudaTier;
@@ -50,7 +49,7 @@ final class PagedEngine implements AutoCloseable {
             stream = driver.openStream(Priority.NORMAL);
             event = driver.openEvent();
             paged = PagedKvCache.open(cache, tier, driver, stream, SPACE, pages * SHAPE.bytes());
-        } catch (DeviceException refused) {
+        } catch (RuntimeException refused) {
             FaultInjection.close(driver);
             throw refused;
         }

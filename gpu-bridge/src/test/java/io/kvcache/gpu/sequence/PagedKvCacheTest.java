@@ -22,7 +22,9 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.gpu.cuda.CudaDriver;
 import io.kvcache.gpu.cuda.FakeCuda;
+import io.kvcache.gpu.cuda.FaultInjection;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -37,8 +39,10 @@ import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
@@ -47,6 +51,8 @@ import java.util.function.BooleanSupplier;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 import java.util.stream.IntStream;
+import jcuda.driver.CUstream;
+import jcuda.driver.JCudaDriver;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -344,6 +350,18 @@ final class PagedKvCacheTest {
             assertThatIllegalArgumentException()
                     .isThrownBy(() -> tables.update(List.of(first.sequence, first.sequence, first.sequence)))
                     .withMessage("3 sequences; the tables have room for 2");
+            assertThat(first.grow(prompt(3, 10))).isTrue();
+            assertThat(second.grow(prompt(3, 30))).isTrue();
+            assertThatIllegalArgumentException()
+                    .isThrownBy(() -> tables.update(List.of(first.sequence, second.sequence)))
+                    .withMessage("10 pages of a sequence; the tables have room for 8");
+            tables.update(List.of(first.sequence));
+            requireTables(tables, List.of(first));
+            Request ended = second.fork();
+            ended.close();
+            assertThatIllegalStateException()
+                    .isThrownBy(() -> tables.update(List.of(ended.sequence)))
+                    .withMessage("the sequence has ended");
         }
     }
 
@@ -548,6 +566,223 @@ final class PagedKvCacheTest {
         try (Request other = engine.begin(prompt(3, 90))) {
             other.verify();
         }
+    }
+
+    @Test
+    void givenABlockOfTheTier_whenItsSequenceEndsBeforeTheStreamHasReadIt_thenItIsNotWrittenOver() throws Exception {
+        assumeThat(fakeCuda.canHold()).as("a driver that can be delayed").isTrue();
+        reopen(builder(), 64);
+        BlockChain chain = BlockChain.of(SPACE, prompt(7, 16));
+        putAndAwaitOnDevice(chain);
+        try (Arena arena = Arena.ofShared()) {
+            MemorySegment read = arena.allocate(PagedEngine.SHAPE.bytes(), 64);
+            MemorySegment expected = arena.allocate(PagedEngine.SHAPE.bytes(), 64);
+            BlockContent.of(chain.key(0)).fill(expected);
+            Sequence sequence = engine.paged.begin(prompt(7, 20), LONG);
+            assertThat(sequence.tokens()).isEqualTo(16);
+            fakeCuda.delay(2000);
+            DeviceSpan scratch = engine.driver.allocate(4096);
+            for (int i = 0; i < 500; i++) {
+                engine.stream.fill(scratch, (byte) i); // a second of work
+            }
+            engine.stream.copyToHost(sequence.page(0).address(), read);
+            sequence.close();
+            fakeCuda.delay(0);
+            for (int seed = 100; seed < 4000; seed++) { // more than the tier holds
+                putBlock(prompt(seed, 8));
+            }
+            engine.finish();
+            assertThat(read.mismatch(expected)).isEqualTo(-1);
+            engine.driver.free(scratch);
+        }
+    }
+
+    private void putAndAwaitOnDevice(BlockChain chain) {
+        for (int block = 0; block < chain.length(); block++) {
+            try (BlockWriter writer = cache.put(chain, block, 0, LONG)) {
+                BlockContent.of(chain.key(block)).fill(writer.segment());
+                writer.seal();
+            }
+        }
+        until(() -> cache.match(chain).deviceBlocks() == chain.length());
+    }
+
+    @Test
+    void givenBlocksThatTheStoreDoesNotKnow_whenDropped_thenTheyAndAllBelowThemAreComputedAgain() {
+        reopen(builder().admission(AdmissionKind.SECOND_HIT), PAGES);
+        fillHostMemory();
+        engine.begin(prompt(1, 41)).close();
+        BlockChain chain = BlockChain.of(SPACE, prompt(1, 40));
+        engine.paged.drop(chain.prefix(3), 2);
+        assertThat(engine.paged.admission(prompt(1, 41), 0).sharedPages()).isEqualTo(2);
+        until(
+                () -> { // the tier may hear of the drop after block 2 is here again
+                    try (Request again = engine.begin(prompt(1, 25))) {
+                        again.verify();
+                    }
+                    return engine.paged.admission(prompt(1, 41), 0).sharedPages()
+                            == 3; // and 3 and 4, below it, are not
+                });
+        assertThat(engine.paged.flush(LONG)).isTrue();
+    }
+
+    @Test
+    void givenPagesThatWaitForTheStore_whenDropped_thenTheyDoNotComeBackThere() {
+        for (int seed = 0; seed < 30; seed++) {
+            engine.begin(prompt(seed, 25)).close();
+            engine.paged.drop(BlockChain.of(SPACE, prompt(seed, 24)), 0);
+        }
+        assertThat(engine.paged.flush(LONG)).isTrue();
+        for (int seed = 0; seed < 30; seed++) {
+            assertThat(cache.match(BlockChain.of(SPACE, prompt(seed, 24))).blocks())
+                    .isZero();
+        }
+    }
+
+    @Test
+    void givenADroppedNamespace_whenTheTierHeardOfIt_thenNothingOfItIsFound() {
+        engine.begin(prompt(1, 41)).close();
+        assertThat(engine.paged.flush(LONG)).isTrue();
+        BlockChain chain = BlockChain.of(SPACE, prompt(1, 40));
+        until(() -> cache.match(chain).deviceBlocks() == 5);
+        engine.begin(prompt(2, 41)).close(); // perhaps not known to the tier yet
+        assertThat(engine.paged.flush(LONG)).isTrue();
+        cache.drop(SPACE);
+        until(() -> engine.paged.admission(prompt(1, 41), 0).sharedPages() == 0
+                && engine.paged.admission(prompt(2, 41), 0).sharedPages() == 0);
+    }
+
+    @Test
+    void givenAPoolFullOfCachedPages_whenBegunWithoutWaiting_thenItSucceedsSoon() {
+        reopen(builder(), 64);
+        for (int seed = 0; seed < 8; seed++) {
+            engine.begin(prompt(seed, 80)).close();
+        }
+        assertThat(engine.paged.flush(LONG)).isTrue();
+        until(() -> {
+            engine.paged.poll();
+            Sequence sequence = engine.paged.begin(prompt(50, 320), Duration.ZERO);
+            if (sequence != null) {
+                sequence.close();
+            }
+            return sequence != null;
+        });
+    }
+
+    @Test
+    void givenAPromptThatCannotFit_whenBegun_thenNothingIsEvictedForIt() {
+        reopen(builder(), 64);
+        try (Request held = engine.begin(prompt(1, 200))) {
+            engine.begin(prompt(2, 200)).close();
+            assertThat(engine.paged.flush(LONG)).isTrue();
+            assertThat(engine.tryBegin(LONG, prompt(3, 400))).isNull();
+            assertThat(engine.paged.admission(prompt(2, 201), 0).sharedPages()).isEqualTo(25);
+            assertThatIllegalArgumentException()
+                    .isThrownBy(() -> engine.paged.begin(prompt(4, 65 * BLOCK_TOKENS), LONG))
+                    .withMessage("a prompt of 520 tokens takes 65 pages; the paged cache has 64");
+            held.verify();
+        }
+    }
+
+    @Test
+    void givenSeveralPagedCaches_whenOpened_thenTheyShareTheRoom() {
+        engine.close();
+        long most = tier.maxPageBytes();
+        Namespace odd = Namespace.of("odd", BlockShape.kv(3, 8, 64, 100, Dtype.BF16)); // 614,400 bytes
+        try (DeviceDriver driver = fakeCuda.open();
+                DeviceStream stream = driver.openStream(Priority.NORMAL);
+                PagedKvCache paged = PagedKvCache.open(cache, tier, driver, stream, odd, most)) {
+            int available = paged.admission(new int[1], 0).availablePages();
+            assertThat((long) available).isBetween((most >> 20) - 1, most >> 20); // one a region of 1 MiB
+            int[] all = new int[available * 100];
+            paged.begin(all, LONG).close();
+            assertThatIllegalArgumentException()
+                    .isThrownBy(() -> new PagedEngine(fakeCuda, cache, tier, 10))
+                    .withMessageContaining("40960 bytes of GPU for pages of 4096; beside other paged caches it has ");
+        }
+        until(() -> {
+            try {
+                engine = new PagedEngine(fakeCuda, cache, tier, PAGES);
+                return true;
+            } catch (IllegalArgumentException notYet) {
+                return false;
+            }
+        });
+        engine.begin(prompt(1, 30)).close();
+    }
+
+    @Test
+    void givenADriverThatIsClosed_whenUsed_thenItSaysSoAndNothingLeaks() {
+        DeviceDriver closed = fakeCuda.open();
+        DeviceStream stream = closed.openStream(Priority.NORMAL);
+        stream.close();
+        closed.close();
+        for (int i = 0; i < 20; i++) {
+            assertThatIllegalStateException()
+                    .isThrownBy(() -> PagedKvCache.open(cache, tier, closed, stream, SPACE, 1 << 20))
+                    .withMessageContaining("closed");
+        }
+        DeviceDriver other = fakeCuda.open();
+        DeviceStream of = other.openStream(Priority.NORMAL);
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> PagedKvCache.open(cache, tier, other, engine.stream, SPACE, 1 << 20))
+                .withMessage("the stream is not one of the driver");
+        PagedKvCache paged = PagedKvCache.open(cache, tier, other, of, SPACE, 1 << 20);
+        Sequence sequence = paged.begin(prompt(1, 20), LONG);
+        sequence.append(prompt(1, 20));
+        FaultInjection.close(other);
+        paged.close();
+        try (Request again = engine.begin(prompt(2, 100))) {
+            again.verify();
+        }
+    }
+
+    @Test
+    void givenAVirtualThread_whenItAppends_thenItIsRefusedBeforeAnythingChanges() throws Exception {
+        try (Request request = engine.begin(prompt(1, 20))) {
+            assertThat(request.sequence.reserve(4, LONG)).isTrue();
+            List<Throwable> refused = new ArrayList<>();
+            Thread.ofVirtual()
+                    .start(() -> {
+                        try {
+                            request.sequence.append(1, 2, 3, 4);
+                        } catch (IllegalStateException virtual) {
+                            refused.add(virtual);
+                        }
+                    })
+                    .join();
+            assertThat(refused).hasSize(1);
+            request.verify();
+            assertThat(request.grow(9, 9, 9, 9, 9)).isTrue();
+            request.verify();
+        }
+    }
+
+    @Test
+    void givenAStreamOfTheEngines_whenAdopted_thenPagesAreOrderedByIt() {
+        assumeThat(fakeCuda.canHold()).as("a driver that can be delayed").isTrue();
+        CudaDriver driver = (CudaDriver) fakeCuda.open();
+        assertThat(driver.info().name()).isNotEmpty(); // its context is this thread's
+        CUstream made = new CUstream();
+        assertThat(JCudaDriver.cuStreamCreateWithPriority(made, 1, 0)).isZero();
+        DeviceStream adopted = driver.adoptStream(made);
+        try (PagedKvCache paged = PagedKvCache.open(cache, tier, driver, adopted, SPACE, 1 << 20);
+                Sequence sequence = paged.begin(prompt(1, 20), ChronoUnit.FOREVER.getDuration())) {
+            fakeCuda.delay(1000);
+            adopted.fill(sequence.page(0), (byte) 3);
+            adopted.fill(sequence.page(1), (byte) 3);
+            sequence.append(prompt(1, 20));
+            fakeCuda.delay(0);
+            assertThat(paged.flush(ChronoUnit.FOREVER.getDuration())).isTrue();
+            try (BlockTable table = cache.acquire(sequence.chain())) {
+                assertThat(table.readyEnd()).isEqualTo(2);
+                assertThat(table.segment(1).get(ValueLayout.JAVA_BYTE, 4095)).isEqualTo((byte) 3);
+            }
+        }
+        adopted.close();
+        until(() -> JCudaDriver.cuStreamQuery(made) == 0);
+        assertThat(JCudaDriver.cuStreamDestroy(made)).isZero();
+        driver.close();
     }
 
     @Test
