@@ -43,7 +43,7 @@ public interface DeviceDriver extends AutoCloseable {
     /// its pool, so that it can be copied from and to. It stays the other's, and must stay there until it
     /// is disowned.
     ///
-    /// @throws DeviceException with [DeviceError#NOT_SUPPORTED] of a device that is a pretence
+    /// @throws DeviceException with [DeviceError#BAD_REQUEST] of a device that knows better
     void adopt(DeviceSpan span);
 
     /// Ends that.

@@ -27,7 +27,8 @@ import org.jspecify.annotations.Nullable;
 /// A pretended device in plain Java: no GPU, no native code, and yet truly asynchronous, as each stream
 /// has a thread.
 ///
-/// Its copies say nothing about the speed of any GPU.
+/// Drivers of one process are of one device as far as memory goes: each takes what another has allocated
+/// ([#adopt]). Its copies say nothing about the speed of any GPU.
 public final class FakeDeviceDriver implements DeviceDriver {
 
     /// A free waits for what is on its way, as a GPU's does; longer than this is a hang.
@@ -135,7 +136,7 @@ public final class FakeDeviceDriver implements DeviceDriver {
     @Override
     public void adopt(DeviceSpan span) {
         enter();
-        throw new DeviceException(DeviceError.NOT_SUPPORTED, "adopt", "only this driver has memory of this device");
+        space.adopt(span);
     }
 
     @Override

@@ -10,11 +10,14 @@ import java.lang.foreign.MemorySegment;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import java.util.concurrent.atomic.AtomicLong;
 
 /// The memory of a pretended device.
 ///
-/// Addresses are those of no memory at all, with gaps between allocations. Code that takes one for an address of
-/// the CPU crashes here as on a GPU. Owned by the driver's thread.
+/// Addresses are those of no memory at all, with gaps between allocations, and no two drivers of a process have the
+/// same. Code that takes one for an address of the CPU crashes here as on a GPU. Owned by the driver's thread.
 final class FakeDeviceMemory {
 
     /// Start of addresses at which current processors have no user memory: bit 60 set.
@@ -23,10 +26,14 @@ final class FakeDeviceMemory {
     private static final long GAP = 1L << 20;
     private static final long ALIGNMENT = 512;
 
+    private static final AtomicLong NEXT_ADDRESS = new AtomicLong(BASE_ADDRESS);
+
+    /// Of all drivers.
+    private static final ConcurrentMap<DeviceSpan, FakeAllocation> ALLOCATED = new ConcurrentHashMap<>();
+
     private final long totalBytes;
     private final AllocationTable slabs = new AllocationTable();
     private final TreeMap<Long, FakeAllocation> memories = new TreeMap<>();
-    private long nextAddress = BASE_ADDRESS;
 
     private record FakeAllocation(Arena arena, MemorySegment memory) {}
 
@@ -42,17 +49,29 @@ final class FakeDeviceMemory {
             throw new DeviceException(
                     DeviceError.OUT_OF_MEMORY, "allocate", bytes + " bytes of " + freeBytes() + " free");
         }
+        long address = NEXT_ADDRESS.getAndAdd((bytes + GAP + GAP - 1) / GAP * GAP);
+        DeviceSpan span = new DeviceSpan(new DeviceAddress(address), bytes);
         Arena arena = Arena.ofShared();
         try {
-            memories.put(nextAddress, new FakeAllocation(arena, arena.allocate(bytes, ALIGNMENT)));
+            FakeAllocation allocation = new FakeAllocation(arena, arena.allocate(bytes, ALIGNMENT));
+            memories.put(address, allocation);
+            ALLOCATED.put(span, allocation);
         } catch (OutOfMemoryError none) {
             arena.close();
             throw new DeviceException(DeviceError.OUT_OF_MEMORY, "allocate", bytes + " bytes of host memory");
         }
-        DeviceSpan span = new DeviceSpan(new DeviceAddress(nextAddress), bytes);
         slabs.add(span);
-        nextAddress += (bytes + GAP + GAP - 1) / GAP * GAP;
         return span;
+    }
+
+    /// Makes known what another driver has allocated.
+    void adopt(DeviceSpan span) {
+        FakeAllocation allocation = ALLOCATED.get(span);
+        if (allocation == null) {
+            throw new DeviceException(DeviceError.BAD_REQUEST, "adopt", span + " is no allocation of a device in Java");
+        }
+        memories.put(span.address().value(), allocation);
+        slabs.adopt(span);
     }
 
     AllocationTable allocations() {
@@ -65,10 +84,12 @@ final class FakeDeviceMemory {
 
     void disown(DeviceSpan span) {
         slabs.disown(span);
+        memories.remove(span.address().value());
     }
 
     void free(DeviceSpan span) {
         slabs.remove(span);
+        ALLOCATED.remove(span);
         FakeAllocation fakeAllocation = memories.remove(span.address().value());
         if (fakeAllocation != null) { // as every slab has
             fakeAllocation.arena.close();

@@ -44,7 +44,12 @@ final class PagedEngine implements AutoCloseable {
     int computed;
 
     PagedEngine(FakeCuda fakeCuda, LocalKvCache cache, CudaTier tier, int pages) {
-        driver = fakeCuda.open();
+        this(fakeCuda.open(), cache, tier, pages);
+    }
+
+    /// @param driver of the tier's device; this one's from here on
+    PagedEngine(DeviceDriver driver, LocalKvCache cache, CudaTier tier, int pages) {
+        this.driver = driver;
         try {
             stream = driver.openStream(Priority.NORMAL);
             event = driver.openEvent();

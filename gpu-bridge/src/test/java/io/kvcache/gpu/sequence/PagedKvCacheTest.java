@@ -31,6 +31,7 @@ import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
+import io.kvcache.gpu.host.FakeDeviceDriver;
 import io.kvcache.gpu.sequence.PagedEngine.Request;
 import io.kvcache.gpu.sequence.PagedKvCache.Admission;
 import io.kvcache.gpu.tier.CudaTier;
@@ -686,29 +687,31 @@ final class PagedKvCacheTest {
 
     @Test
     void givenSeveralPagedCaches_whenOpened_thenTheyShareTheRoom() {
-        engine.close();
         long most = tier.maxPageBytes();
         Namespace odd = Namespace.of("odd", BlockShape.kv(3, 8, 64, 100, Dtype.BF16)); // 614,400 bytes
         try (DeviceDriver driver = fakeCuda.open();
                 DeviceStream stream = driver.openStream(Priority.NORMAL);
                 PagedKvCache paged = PagedKvCache.open(cache, tier, driver, stream, odd, most)) {
             int available = paged.admission(new int[1], 0).availablePages();
-            assertThat((long) available).isBetween((most >> 20) - 1, most >> 20); // one a region of 1 MiB
-            int[] all = new int[available * 100];
-            paged.begin(all, LONG).close();
+            assertThat(available)
+                    .as("one a region of 1 MiB, and one is the engine's")
+                    .isEqualTo((most >> 20) - 1);
+            paged.begin(new int[available * 100], LONG).close();
             assertThatIllegalArgumentException()
                     .isThrownBy(() -> new PagedEngine(fakeCuda, cache, tier, 10))
-                    .withMessageContaining("40960 bytes of GPU for pages of 4096; beside other paged caches it has ");
+                    .withMessage("40960 bytes of GPU for pages of 4096; beside other paged caches it has 0");
         }
+        engine.begin(prompt(1, 30)).close();
+        engine.close();
         until(() -> {
             try {
-                engine = new PagedEngine(fakeCuda, cache, tier, PAGES);
+                engine = new PagedEngine(fakeCuda, cache, tier, (int) (most / PagedEngine.SHAPE.bytes()));
                 return true;
             } catch (IllegalArgumentException notYet) {
                 return false;
             }
         });
-        engine.begin(prompt(1, 30)).close();
+        engine.begin(prompt(2, 3000)).close();
     }
 
     @Test
@@ -734,6 +737,28 @@ final class PagedKvCacheTest {
         paged.close();
         try (Request again = engine.begin(prompt(2, 100))) {
             again.verify();
+        }
+    }
+
+    @Test
+    void givenADeviceInJava_whenUsed_thenItServesAsAGpuDoes() {
+        CudaTier pretended = CudaTier.withDriver("a device", () -> FakeDeviceDriver.open(8 << 20), 4 << 20);
+        try (TieredKvCache other = TieredKvCache.builder()
+                        .hostBytes(HOST_BYTES)
+                        .prefaultInBackground(false)
+                        .failOnLeak(true)
+                        .admission(AdmissionKind.ALWAYS)
+                        .tier(pretended)
+                        .build();
+                PagedEngine paged = new PagedEngine(FakeDeviceDriver.open(8 << 20), other, pretended, 64);
+                Request first = paged.begin(prompt(1, 41));
+                Request second = first.fork()) {
+            assertThat(second.grow(1, 2, 3)).isTrue();
+            assertThat(first.sequence.preempt(LONG)).isTrue();
+            until(() -> other.match(first.sequence.chain()).deviceBlocks() == 5);
+            assertThat(first.sequence.resume(LONG)).isTrue();
+            first.verify();
+            second.verify();
         }
     }
 
