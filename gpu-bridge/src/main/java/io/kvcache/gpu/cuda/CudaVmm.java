@@ -202,21 +202,6 @@ final class CudaVmm implements VirtualMemory {
     }
 
     @Override
-    public void handOver(DeviceAddress at, PhysicalPages pages) {
-        DeviceSpan span = new DeviceSpan(at, pages.bytes());
-        driver.allocations().disown(span);
-        mapped.remove(span);
-        created.remove(pages);
-    }
-
-    @Override
-    public void takeOver(DeviceAddress at, PhysicalPages pages) {
-        driver.enter();
-        addMapping(new DeviceSpan(at, pages.bytes()));
-        created.add(pages);
-    }
-
-    @Override
     public void unmap(DeviceAddress at, PhysicalPages pages) {
         driver.enter();
         driver.drain(); // the driver itself does not wait, and the pages may be mapped elsewhere next

@@ -56,14 +56,6 @@ public interface VirtualMemory {
     /// Puts memory behind reserved addresses, to be read and written there.
     void map(DeviceAddress at, PhysicalPages pages);
 
-    /// Gives pages and their mapping to another driver of this device, which calls [#takeOver] and answers for
-    /// them from then on. The device is not asked.
-    void handOver(DeviceAddress at, PhysicalPages pages);
-
-    /// Takes over what another driver of this device handed over: it is copied from and to, unmapped and
-    /// released here.
-    void takeOver(DeviceAddress at, PhysicalPages pages);
-
     /// Takes memory away from where it was mapped, after waiting for what streams of this driver have been
     /// given, closed ones too. What others do there, as an engine by streams of its own, must be over: the
     /// device itself does not wait, and what comes too late finds nothing, or the memory of another span.
