@@ -74,7 +74,7 @@ public final class TierPort {
         slotAllocator = store.slotAllocator;
         lock = store.lock;
         tierRecovery = new TierRecovery(store);
-        writeCompletions = new WriteCompletions(store);
+        writeCompletions = new WriteCompletions(store, tierRecovery);
         frontCopies = new FrontCopies(store);
         reclaimSelector = new ReclaimSelector(recordStates, lock);
         views = new TierBlocks(pool, store.lookup);
@@ -664,12 +664,14 @@ public final class TierPort {
         private final BlockTree tree;
         private final WriteBackQueue writeBackQueue;
         private final RecordStates recordStates;
+        private final TierRecovery tierRecovery;
         private final Map<Integer, List<Completion>> waitingForParent = new HashMap<>();
 
         /// A write that has ended.
         private record Completion(int record, int disk, long address) {}
 
-        WriteCompletions(HostStore store) {
+        WriteCompletions(HostStore store, TierRecovery tierRecovery) {
+            this.tierRecovery = tierRecovery;
             pool = store.pool;
             tree = store.tree;
             writeBackQueue = store.writeBackQueue;
@@ -738,6 +740,7 @@ public final class TierPort {
                     && pool.diskAddress(record) == NONE
                     && recordStates.addCopy(record, DiskAddress.of(write.disk, write.address), pool.checksum(record));
             if (counts) {
+                tierRecovery.onWritten(record);
                 writeBackQueue.counters().written++;
                 writeBackQueue.tombstones().releaseDeferred(record, write.disk);
             } else {

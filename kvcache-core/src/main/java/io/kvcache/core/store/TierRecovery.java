@@ -12,6 +12,7 @@ import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.DiskAddress;
 import io.kvcache.core.tree.RecordFlags;
+import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
 import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import java.util.ArrayList;
@@ -40,6 +41,9 @@ final class TierRecovery {
     private final RecoveredTombstones recoveredTombstones = new RecoveredTombstones();
     private final RecoveryExclusions recoveryExclusions;
     private final Map<Long, DeferredCopy> deferred = new HashMap<>();
+    /// Handles of blocks whose copy was written while disks had not reported all their contents.
+    private final Set<Long> writtenMeanwhile = new HashSet<>();
+
     private long restored;
     private long superseded;
     private long noRecord;
@@ -73,6 +77,32 @@ final class TierRecovery {
     /// Copies of a key that a disk reports from now on do not count.
     void onTombstone(int disk, long keyHi, long keyLo) {
         recoveredTombstones.add(disk, keyHi, keyLo);
+    }
+
+    /// A copy was written that counts.
+    void onWritten(int record) {
+        if (recoveryExclusions.isRecovering() && !RecordFlags.isObject(pool.flags(record))) {
+            writtenMeanwhile.add(handle(record));
+        }
+    }
+
+    private long handle(int record) {
+        return RecordHandle.of(ControlWord.generation(pool.control(record)), record);
+    }
+
+    /// Has an older copy of a block count in place of one that was written meanwhile: that one is not flushed yet, and
+    /// blocks below may be on disk since long, which are not found without the block above them.
+    ///
+    /// @return false if the block's copy is as old
+    private boolean replaceNewer(int record, long address, int checksum) {
+        if (recoveryExclusions.isReturning(DiskAddress.diskOf(address))
+                || recordStates.stateOf(record) != ControlWord.SEALED
+                || !writtenMeanwhile.remove(handle(record))) {
+            return false;
+        }
+        disks.clearAddress(record);
+        disks.setAddress(record, address, checksum);
+        return true;
     }
 
     /// A copy was found.
@@ -145,7 +175,7 @@ final class TierRecovery {
             return false;
         }
         if (pool.diskAddress(present) != NONE) {
-            return false;
+            return replaceNewer(present, address, block.checksum());
         }
         boolean now = recordStates.stateOf(present) == ControlWord.SEALED
                 && recordStates.addCopy(present, address, block.checksum());
@@ -196,6 +226,8 @@ final class TierRecovery {
         }
         if (fits) {
             recordStates.addCopy(each.record, address, each.block.checksum());
+        } else if (pool.diskAddress(each.record) != NONE) {
+            boolean _ = replaceNewer(each.record, address, each.block.checksum());
         }
     }
 
@@ -289,6 +321,7 @@ final class TierRecovery {
         if (to == pool.highWaterMark()) {
             recoveredTombstones.clear();
             recoveryExclusions.end();
+            writtenMeanwhile.clear();
         }
         return to < pool.highWaterMark();
     }
@@ -387,6 +420,16 @@ final class TierRecovery {
             isRecovering = false;
             keys.clear();
             namespaces.clear();
+        }
+
+        /// Returns whether disks have not reported all their contents.
+        boolean isRecovering() {
+            return isRecovering;
+        }
+
+        /// Returns whether a disk was out, and does not only report what it had at the opening.
+        boolean isReturning(int disk) {
+            return returningDisks.get(disk);
         }
 
         /// A key was dropped.

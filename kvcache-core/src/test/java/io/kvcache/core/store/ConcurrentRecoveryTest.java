@@ -17,6 +17,7 @@ import io.kvcache.core.store.WriteBackQueue.PendingTombstones;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.Tombstone;
+import io.kvcache.core.tree.DiskAddress;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -126,6 +127,73 @@ final class ConcurrentRecoveryTest {
         store.abandon(head);
         tierPort.endRecovery();
         assertThat(known()).isZero();
+    }
+
+    @Test
+    void givenABlockWrittenElsewhereMeanwhile_whenItsOldCopyIsTold_thenTheOldOneCounts() {
+        assertThat(tierPort.addDisk(1 << 20)).isOne();
+        int head = reserve(0);
+        store.seal(head, 7);
+        int writer = write(head);
+        assertThat(diskOf(head)).isEqualTo(writer);
+        int other = 1 - writer;
+        assertThat(tierPort.onRecovered(other, block(1), 2)).isTrue();
+        assertThat(tierPort.onRecovered(other, block(0), 1)).isTrue();
+        store.validate();
+        assertThat(diskOf(head)).isEqualTo(other);
+        assertThat(tierPort.onRecovered(writer, block(0), 5))
+                .as("one that is as old")
+                .isFalse();
+        tierPort.endRecovery();
+        assertThat(diskOf(head)).isEqualTo(other);
+        assertThat(known()).isEqualTo(2);
+    }
+
+    @Test
+    void givenABlockWrittenElsewhereAfterItsOldCopyWasTold_whenRecoveryEnds_thenTheOldOneCounts() {
+        assertThat(tierPort.addDisk(1 << 20)).isOne();
+        int head = reserve(0);
+        int other = 0;
+        assertThat(tierPort.onRecovered(other, block(0), 1))
+                .as("while it is filled")
+                .isTrue();
+        store.seal(head, 7);
+        int writer = write(head);
+        tierPort.endRecovery();
+        assertThat(diskOf(head)).isEqualTo(other);
+        assertThat(writer).isBetween(0, 1);
+        assertThat(known()).isOne();
+    }
+
+    @Test
+    void givenADiskThatWasOut_whenItReportsABlockWrittenElsewhere_thenTheNewerCopyStays() {
+        assertThat(tierPort.addDisk(1 << 20)).isOne();
+        tierPort.endRecovery();
+        tierPort.onLost(0);
+        int head = reserve(0);
+        store.seal(head, 7);
+        tierPort.beginRecovery(0);
+        assertThat(write(head)).isOne();
+        assertThat(tierPort.onRecovered(0, block(0), 1)).isFalse();
+        tierPort.endRecovery();
+        assertThat(diskOf(head)).isOne();
+    }
+
+    private int diskOf(int record) {
+        return DiskAddress.diskOf(store.records().diskAddress(record));
+    }
+
+    /// Has a record written to the disk that asks for it.
+    ///
+    /// @return the disk
+    private int write(int record) {
+        for (int disk = 1; disk >= 0; disk--) {
+            if (tierPort.nextWrite(disk) != null) {
+                tierPort.onWritten(record, disk, 77);
+                return disk;
+            }
+        }
+        throw new AssertionError("nothing waits to be written");
     }
 
     @Test
