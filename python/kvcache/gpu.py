@@ -23,7 +23,7 @@ from kvcache.client import Client
 from kvcache.errors import ConnectionLost, KvCacheError
 from kvcache.shared import private_directory
 
-_HELLO, _REGION, _EVENT, _POOL, _CHAIN, _LOAD, _STORE, _SEAL, _STEPS, _LOAD_LAYERS, _AWAIT_LAYERS = range(1, 12)
+_HELLO, _REGION, _EVENT, _POOL, _CHAIN, _LOAD, _STORE, _SEAL, _STEPS, _LOAD_LAYERS, _AWAIT_LAYERS, _ROOM = range(1, 13)
 _DONE, _REJECTED = 100, 101
 _VERSION = 1
 _MESSAGE_BYTES = 65_536
@@ -39,8 +39,15 @@ _NOT_READY = 600
 _MOST_WAIT_SECONDS = 10.0
 _USUAL_STEPS = 16
 _MAX_DEVICE = (1 << 31) - 1
+_MOST_ROOM = (1 << 63) - 1
 
 _u64, _int, _pointer, _size = ctypes.c_uint64, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t
+
+
+def _milliseconds(wait: float) -> int:
+    if not 0 <= wait <= _MOST_WAIT_SECONDS:
+        raise ValueError(f"wait = {wait}; allowed: 0 to {_MOST_WAIT_SECONDS:g} seconds")
+    return int(wait * 1000)
 
 
 class GpuError(KvCacheError):
@@ -357,6 +364,34 @@ class GpuSession:
         region = self.region(address)
         return region.number, address - region.base, size
 
+    def take_room(self, size: int, *, wait: float = 1.0) -> int:
+        """Asks the server for room on the device: it gives memory of its tier back to the device.
+
+        The room is this session's until ``return_room``, or until ``close``; then the tier takes it again.
+
+        :param size: in bytes
+        :param wait: in seconds, for blocks that are held
+        :return: how many bytes more are free: all that was asked for and up to a part of the tier more, or less when
+            the time is over
+        :raises KvCacheError: when there are none; the message has the reason and what the tier may have
+        """
+        return self._room(size, 1, wait)
+
+    def return_room(self, size: int, *, wait: float = 1.0) -> int:
+        """Lets the tier take room again that ``take_room`` has returned, once the engine has freed it.
+
+        :param size: in bytes; the tier takes whole parts, as it gave them
+        :param wait: in seconds, for other requests of this kind
+        :return: how many bytes the tier has taken: fewer when the device has no more
+        """
+        return self._room(size, -1, wait)
+
+    def _room(self, size: int, sign: int, wait: float) -> int:
+        if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= _MOST_ROOM:
+            raise ValueError(f"size = {size}; allowed: an int of 1 and up, in bytes")
+        given, _ = self._numbers(_ROOM, struct.pack("<qi", sign * size, _milliseconds(wait)))
+        return sign * given
+
     def close(self) -> None:
         """Ends the session. The server completes copies on their way first; then the memory may go."""
         with contextlib.suppress(OSError):
@@ -572,11 +607,8 @@ class GpuChain:
         each = self._pool.pages_per_block
         if not pages or len(pages) % each:
             raise ValueError(f"{len(pages)} pages; allowed: {each} for each block, and at least one block")
-        if not 0 <= wait <= _MOST_WAIT_SECONDS:
-            raise ValueError(f"wait = {wait}; allowed: 0 to {_MOST_WAIT_SECONDS:g} seconds")
-        head = struct.pack(
-            "<iiiii", self._number, first, len(pages) // each, self._pool.session._event_number, int(wait * 1000)
-        )
+        event = self._pool.session._event_number
+        head = struct.pack("<iiiii", self._number, first, len(pages) // each, event, _milliseconds(wait))
         return head + struct.pack(f"<{len(pages)}i", *pages)
 
     def close(self) -> None:

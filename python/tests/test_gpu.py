@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 import urllib.request
@@ -275,6 +276,84 @@ class GpuTest(unittest.TestCase):
             self.engine.pool.chain([1])
         for chain in chains:
             chain.close()
+
+
+@unittest.skipUnless(_CUDA, "KVCACHE_TEST_CUDA names no driver's library")
+class RoomTest(unittest.TestCase):
+    """The operator and an engine give the tier another size, while another engine stores and loads."""
+
+    def command(self, *words: str) -> Tuple[int, str]:
+        server = self.server.command()
+        done = subprocess.run(
+            [*server[: server.index("serve")], *words, "--port", str(self.server.port)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        return done.returncode, " ".join(done.stdout.split())
+
+    def setUp(self) -> None:
+        self.server = Server("64MiB", "--gpu", "0:24MiB:32MiB", "--set", "admission=always")
+        self.addCleanup(self.server.close)
+
+    def test_a_tier_has_another_size_while_engines_use_it(self) -> None:
+        working, greedy = Engine(self.server), Engine(self.server)
+        self.addCleanup(greedy.close)
+        ended = threading.Event()
+        result: List[Any] = []
+
+        def work() -> None:
+            seed = 0
+            try:
+                while not ended.is_set() or seed < 50:
+                    seed += 1
+                    chain = working.pool.chain(tokens(seed, 2))
+                    blocks = [working.fill([1, 2], seed), working.fill([3, 4], -seed)]
+                    chain.store([1, 2, 3, 4], stream=working.memory.handle).seal()
+                    self.assertEqual(chain.load([8, 9, 21, 20], stream=working.memory.handle, wait=5.0), 2)
+                    self.assertEqual([working.block_of([8, 9]), working.block_of([21, 20])], blocks)
+                    chain.close()
+                result.append(seed)
+            except BaseException as failed:
+                result.append(failed)
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        try:
+            self.assertEqual(self.command("gpu"), (0, "0 GPU 0 is serving, with 24 MiB of up to 32 MiB"))
+            self.assertEqual(self.command("gpu", "resize", "0", "12MiB"), (0, "GPU 0 has 12 MiB now, and had 24 MiB"))
+            with self.assertRaisesRegex(KvCacheError, "it takes 12582912 to 33554432"):
+                greedy.session.take_room(1)
+            self.assertEqual(self.command("gpu", "resize", "0", "32MiB")[0], 0)
+            self.assertEqual(self.server.meter("kv_gpu_capacity_bytes", 'gpu="0"'), 32 << 20)
+            self.assertEqual(greedy.session.take_room(3 << 20), 4 << 20)
+            self.assertEqual(greedy.session.return_room(2 << 20), 2 << 20)
+            self.assertEqual(self.server.meter("kv_gpu_capacity_bytes"), 30 << 20)
+            with self.assertRaisesRegex(KvCacheError, "down to -2097152 for what was given before"):
+                greedy.session.return_room(3 << 20)
+            with self.assertRaisesRegex(ValueError, "allowed: an int of 1 and up"):
+                greedy.session.take_room(0)
+            greedy.session.close()
+            until(lambda: self.server.meter("kv_gpu_capacity_bytes") == 32 << 20, "the tier to have its room again")
+            status, output = self.command("gpu", "resize", "0", "64MiB")
+            self.assertEqual(status, 1)
+            self.assertIn("it takes 12582912 to 33554432", output)
+            self.assertEqual(
+                self.command("gpu", "resize", "1", "12MiB"),
+                (1, "kvcache gpu resize: the server keeps no blocks on GPU 1; kvcache gpu lists those where it does"),
+            )
+        finally:
+            ended.set()
+            worker.join()
+            working.close()
+        self.assertIsInstance(result[0], int, result)
+        self.assertRegex(self.server.log(), r"GPU 0 has 12\.0 MiB .* now, and had 24\.0 MiB .*, for an operator")
+        self.assertRegex(self.server.log(), "GPU 0 has 29360128 bytes now, and had 33554432, for an engine")
+
+    def test_sizes_that_a_tier_does_not_take_are_named_at_the_start(self) -> None:
+        with self.assertRaisesRegex(AssertionError, "gpu.0: a device tier of 1048576 bytes that grows to .* and up"):
+            Server("64MiB", "--gpu", "0:1MiB:96MiB")
 
 
 @unittest.skipUnless(_CUDA, "KVCACHE_TEST_CUDA names no driver's library")

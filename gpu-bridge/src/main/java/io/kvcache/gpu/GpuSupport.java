@@ -3,11 +3,11 @@ package io.kvcache.gpu;
 import io.kvcache.core.DeviceSupport;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.tier.TierSource;
 import io.kvcache.gpu.cuda.CudaDriver;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.engine.EngineIpcServer;
+import io.kvcache.gpu.engine.ServedTier;
 import io.kvcache.gpu.tier.CudaTier;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -59,20 +59,20 @@ public final class GpuSupport implements DeviceSupport {
     }
 
     @Override
-    public TierSource tier(int ordinal, long bytes) {
-        return CudaTier.withDriver("GPU " + ordinal, () -> devices.apply(ordinal), bytes);
+    public ResizableTier tier(int ordinal, long bytes, long maxBytes) {
+        return new ServedTier(CudaTier.withDriver("GPU " + ordinal, () -> devices.apply(ordinal), bytes, maxBytes));
     }
 
     @Override
     public EngineListener listenForEngines(
             LocalKvCache store,
             int ordinal,
-            @Nullable TierSource tier,
+            @Nullable ResizableTier tier,
             Function<String, @Nullable Namespace> namespaces,
             String socket) {
         try {
             return EngineIpcServer.open(
-                    store, (CudaTier) tier, () -> devices.apply(ordinal), namespaces, Path.of(socket));
+                    store, (ServedTier) tier, () -> devices.apply(ordinal), namespaces, Path.of(socket));
         } catch (UncheckedIOException refused) {
             IOException cause = refused.getCause();
             throw new IllegalStateException(

@@ -1,10 +1,14 @@
 package io.kvcache.gpu;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.assertThatNoException;
 
 import io.kvcache.core.DeviceSupport;
+import io.kvcache.core.DeviceSupport.ResizableTier;
+import io.kvcache.core.DeviceSupport.Resized;
+import io.kvcache.core.contract.Pause;
 import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceError;
@@ -14,6 +18,7 @@ import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ServiceLoader;
 import java.util.function.Supplier;
 import org.assertj.core.api.InstanceOfAssertFactories;
@@ -85,6 +90,51 @@ final class GpuSupportTest {
                 .isThrownBy(() -> support.requireDevice(0, 3L << 29))
                 .withMessageContaining("GPU 0 (")
                 .withMessageEndingWith(" has 1.0 GiB of memory, not 1.5");
+    }
+
+    @Test
+    void givenSizesOfATier_whenMade_thenItHasThemOrTheRangeIsNamed() {
+        FakeCuda fakeCuda = FakeCuda.reset();
+        GpuSupport support = support(fakeCuda::open);
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> support.tier(0, 1 << 20, 96 << 20))
+                .withMessageEndingWith("it takes 33554432 and up, and 37748736 bytes and up to begin with");
+        ResizableTier tier = support.tier(0, 36 << 20, 96 << 20);
+        assertThat(tier.name()).isEqualTo("GPU 0");
+        assertThat(tier.bytes()).isZero();
+        assertThat(tier.resize(48 << 20, Duration.ZERO)).isEqualTo(new Resized(0, 0, "the device is out"));
+        try (TieredKvCache cache = TieredKvCache.builder()
+                .hostBytes(32 << 20)
+                .prefaultInBackground(false)
+                .tier(tier)
+                .build()) {
+            while (tier.bytes() == 0) {
+                Pause.briefly();
+            }
+            assertThat(tier.resize(96 << 20, Duration.ofSeconds(60))).isEqualTo(new Resized(36 << 20, 96 << 20, ""));
+            assertThat(cache.diskStats().getFirst().tier().capacityBytes()).isEqualTo(96 << 20);
+            assertThat(tier.resize((36 << 20) + 1, Duration.ofSeconds(60)))
+                    .isEqualTo(new Resized(96 << 20, 36 << 20, ""));
+        }
+    }
+
+    @Test
+    void givenADeviceWithoutMoreMemory_whenATierGrows_thenThatIsTheReason() {
+        FakeCuda fakeCuda = FakeCuda.reset();
+        fakeCuda.memory(64 << 20);
+        ResizableTier tier = support(fakeCuda::open).tier(0, 36 << 20, 96 << 20);
+        try (TieredKvCache _ = TieredKvCache.builder()
+                .hostBytes(32 << 20)
+                .prefaultInBackground(false)
+                .tier(tier)
+                .build()) {
+            while (tier.bytes() == 0) {
+                Pause.briefly();
+            }
+            Resized resized = tier.resize(96 << 20, Duration.ofSeconds(60));
+            assertThat(resized.after()).isBetween(42L << 20, 64L << 20);
+            assertThat(resized.reason()).isEqualTo("the device has no more memory");
+        }
     }
 
     @Test

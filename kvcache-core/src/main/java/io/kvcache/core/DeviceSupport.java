@@ -2,6 +2,7 @@ package io.kvcache.core;
 
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.TierSource;
+import java.time.Duration;
 import java.util.List;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -25,14 +26,17 @@ public interface DeviceSupport {
     /// Checks that the device exists and has this much memory, free or not.
     ///
     /// @param ordinal of the device, from 0 on
+    /// @param bytes at most
     /// @throws IllegalStateException when not, with the reason
     void requireDevice(int ordinal, long bytes);
 
     /// Returns a tier in the memory of a device, and takes nothing until a store opens it.
     ///
     /// @param ordinal of the device, from 0 on
-    /// @param bytes of its memory, 1 MiB and up
-    TierSource tier(int ordinal, long bytes);
+    /// @param bytes of its memory to begin with, 1 MiB and up
+    /// @param maxBytes that it may have later; as many as `bytes` for a fixed size
+    /// @throws IllegalArgumentException for sizes that it does not take, with the range
+    ResizableTier tier(int ordinal, long bytes, long maxBytes);
 
     /// Lets engines of other processes copy blocks between the store and their memory on a device.
     ///
@@ -46,9 +50,30 @@ public interface DeviceSupport {
     EngineListener listenForEngines(
             LocalKvCache store,
             int ordinal,
-            @Nullable TierSource tier,
+            @Nullable ResizableTier tier,
             Function<String, @Nullable Namespace> namespaces,
             String socket);
+
+    /// A tier whose size may change while a store uses it.
+    interface ResizableTier extends TierSource {
+
+        /// Returns the bytes that it has of the device now; 0 while the device is out.
+        long bytes();
+
+        /// Takes more memory of the device, or gives memory back to it. One call at a time; others wait.
+        ///
+        /// @param bytes as many as it may have, or up to a region less
+        /// @param timeout for calls before this one, and for blocks that are held; what is held longer stays
+        /// @throws IllegalArgumentException for fewer bytes than it takes, or more, with the range
+        Resized resize(long bytes, Duration timeout);
+    }
+
+    /// The size of a tier.
+    ///
+    /// @param before bytes that it had
+    /// @param after bytes that it has now
+    /// @param reason why it has not as many as were asked for; empty when it has
+    record Resized(long before, long after, String reason) {}
 
     /// Where engines connect.
     interface EngineListener extends AutoCloseable {

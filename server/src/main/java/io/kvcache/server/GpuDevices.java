@@ -2,16 +2,19 @@ package io.kvcache.server;
 
 import io.kvcache.core.DeviceSupport;
 import io.kvcache.core.DeviceSupport.EngineListener;
+import io.kvcache.core.DeviceSupport.ResizableTier;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.tier.TierSource;
 import io.kvcache.server.config.GpuConfig;
 import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.metrics.ServerMetrics;
 import io.kvcache.tiers.TieredKvCache;
+import io.micrometer.core.instrument.binder.MeterBinder;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -19,15 +22,23 @@ import java.util.Map;
 import java.util.ServiceLoader;
 import org.jspecify.annotations.Nullable;
 
-/// The GPUs of a server, by the module that uses them, if it is on the class path.
-final class GpuDevices {
+/// The GPUs of a server, by the module that uses them, if it is on the class path: tiers in their memory, and the
+/// engines that connect.
+///
+/// **Threads.** Any; [#listen] and [#close] by that which opens the store.
+final class GpuDevices implements AutoCloseable {
 
     private static final Logger LOG = System.getLogger(GpuDevices.class.getName());
 
     /// A process that may map the store may also connect here, and no other: the directory has mode 0700.
     private static final String SOCKET_PREFIX = "gpu-";
 
-    private GpuDevices() {}
+    private final Map<GpuConfig, ResizableTier> tiers;
+    private final List<EngineListener> listeners = new ArrayList<>();
+
+    private GpuDevices(Map<GpuConfig, ResizableTier> tiers) {
+        this.tiers = tiers;
+    }
 
     private static @Nullable DeviceSupport support() {
         return ServiceLoader.load(DeviceSupport.class).findFirst().orElse(null);
@@ -36,8 +47,8 @@ final class GpuDevices {
     private static DeviceSupport requireSupport(GpuConfig gpu) {
         DeviceSupport support = support();
         if (support == null) {
-            throw new IllegalStateException(gpu.name() + ": this server has no module for GPUs; put the jars"
-                    + " kvcache-gpu-bridge and jcuda beside it on the class path, as ./kvcache serve does");
+            throw new IllegalStateException(gpu.name() + ": this server has no module for GPUs; use ./kvcache serve,"
+                    + " or make it anew with the module: ./kvcache jar --gpu, ./kvcache image --gpu");
         }
         return support;
     }
@@ -54,32 +65,47 @@ final class GpuDevices {
                                 + " shares no memory (transport.listen, transport.shared_memory); give it bytes or share memory");
             }
             try {
-                support.requireDevice(gpu.device(), gpu.bytes());
+                support.requireDevice(gpu.device(), gpu.maxBytes());
             } catch (IllegalStateException refused) {
                 throw new IllegalStateException(gpu.name() + ": " + refused.getMessage(), refused);
             }
         }
     }
 
-    /// Tiers in the memory of GPUs by the number of the GPU; they take nothing yet. None without the module.
-    static Map<Integer, TierSource> tiers(ServerConfig config) {
-        Map<Integer, TierSource> tiers = new LinkedHashMap<>();
+    /// The GPUs, with tiers that take nothing yet; no tiers without the module.
+    ///
+    /// @throws IllegalStateException for a size that a tier does not take, with the setting and the range
+    static GpuDevices of(ServerConfig config) {
+        Map<GpuConfig, ResizableTier> tiers = new LinkedHashMap<>();
         for (GpuConfig gpu : config.disks().gpus()) {
             DeviceSupport support = support();
             if (support != null && gpu.isTier()) {
-                tiers.put(gpu.device(), support.tier(gpu.device(), gpu.bytes()));
+                try {
+                    tiers.put(gpu, support.tier(gpu.device(), gpu.bytes(), gpu.maxBytes()));
+                } catch (IllegalArgumentException refused) {
+                    throw new IllegalStateException(gpu.name() + ": " + refused.getMessage(), refused);
+                }
             }
         }
+        return new GpuDevices(tiers);
+    }
+
+    /// Tiers of a store.
+    Collection<ResizableTier> tiers() {
+        return tiers.values();
+    }
+
+    /// The same by the settings that they come from.
+    Map<GpuConfig, ResizableTier> tiersByConfig() {
         return tiers;
     }
 
     /// Lets engines connect, one socket a GPU, in the directory of the store's shared memory. An engine names a
     /// namespace by its digest in hexadecimal.
     ///
-    /// @param tiers that the store was built with
+    /// @param cache that was built with the tiers
     /// @throws IllegalStateException when a socket cannot be made
-    static List<EngineListener> listen(ServerConfig config, TieredKvCache cache, Map<Integer, TierSource> tiers) {
-        List<EngineListener> listeners = new ArrayList<>();
+    void listen(ServerConfig config, TieredKvCache cache) {
         for (GpuConfig gpu : config.disks().gpus()) {
             Path directory = cache.sharedMemory() == null ? null : sharedDirectory(config);
             if (directory == null) {
@@ -95,16 +121,23 @@ final class GpuDevices {
                         .listenForEngines(
                                 cache,
                                 gpu.device(),
-                                tiers.get(gpu.device()),
+                                tiers.get(gpu),
                                 digest -> namespaceOf(cache, digest),
                                 socket.toString()));
             } catch (IllegalStateException refused) {
-                listeners.forEach(EngineListener::close);
                 throw new IllegalStateException(gpu.name() + ": " + refused.getMessage(), refused);
             }
             LOG.log(Level.INFO, "Engines on GPU {0} connect at {1}", gpu.device(), socket);
         }
-        return listeners;
+    }
+
+    /// Meters of the engines that are connected, and of each tier.
+    List<MeterBinder> meters() {
+        List<MeterBinder> meters = new ArrayList<>();
+        meters.add(ServerMetrics.ofEngines(
+                () -> listeners.stream().mapToInt(EngineListener::engineCount).sum()));
+        tiers.forEach((gpu, tier) -> meters.add(ServerMetrics.ofGpu(gpu.device(), tier::bytes)));
+        return meters;
     }
 
     private static @Nullable Path sharedDirectory(ServerConfig config) {
@@ -117,5 +150,11 @@ final class GpuDevices {
                 .filter(each -> HexFormat.of().formatHex(each.digest()).equals(digest))
                 .findFirst()
                 .orElse(null);
+    }
+
+    /// Lets engines go. The tiers are the store's.
+    @Override
+    public void close() {
+        listeners.forEach(EngineListener::close);
     }
 }

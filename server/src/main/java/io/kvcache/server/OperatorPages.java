@@ -1,6 +1,8 @@
 package io.kvcache.server;
 
 import io.kvcache.core.CacheStats;
+import io.kvcache.core.DeviceSupport.ResizableTier;
+import io.kvcache.core.DeviceSupport.Resized;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.policy.LruFallback;
@@ -11,11 +13,13 @@ import io.kvcache.core.tier.TierState;
 import io.kvcache.server.cluster.ClusterEndpoint;
 import io.kvcache.server.cluster.ClusterMember;
 import io.kvcache.server.config.ConfigReader.SettingInForce;
+import io.kvcache.server.config.GpuConfig;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.ListenerConfig.ListenProtocol;
 import io.kvcache.server.config.RecomputeConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.config.Units;
 import io.kvcache.server.console.ConsoleEndpoint;
 import io.kvcache.server.console.ConsoleEndpoint.ConsoleParts;
 import io.kvcache.server.console.ConsoleFiles;
@@ -44,21 +48,28 @@ import io.kvcache.server.trace.TraceCapture;
 import io.kvcache.tiers.HintStats;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
+import io.kvcache.tiers.os.ByteSizeFormat;
 import io.kvcache.tiers.use.LruHitRatioEstimator;
 import io.kvcache.transport.endpoint.EndpointStats;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import io.netty.handler.codec.http.HttpMethod;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
+import io.netty.handler.codec.http.QueryStringDecoder;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.time.Duration;
 import java.time.InstantSource;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.OptionalLong;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -72,6 +83,7 @@ import tools.jackson.databind.json.JsonMapper;
 /// **Threads.** Any.
 final class OperatorPages {
 
+    private static final Logger LOG = System.getLogger(OperatorPages.class.getName());
     private static final String TEXT = "text/plain; charset=utf-8";
 
     private static final List<String> OPERATOR_PATHS = Stream.concat(
@@ -153,7 +165,7 @@ final class OperatorPages {
             store.domains().stores().forEach((name, each) -> meters.add(new KvCacheMetrics(each, "domain " + name)));
         }
         if (!config.disks().gpus().isEmpty()) {
-            meters.add(ServerMetrics.ofEngines(store::engineCount));
+            meters.addAll(store.gpus().meters());
         }
         if (config.events().isEnabled()) {
             meters.add(ServerMetrics.ofPublisher(fronts::publisher));
@@ -235,8 +247,10 @@ final class OperatorPages {
                         .collect(Collectors.toSet()),
                 !authenticated && !loopback);
         List<HttpEndpoint> all = new ArrayList<>();
-        for (HttpEndpoint each :
-                List.of(new DiskEndpoint(store.cache()), new ClusterEndpoint(cluster), new MetricsPage(metrics))) {
+        for (HttpEndpoint each : List.of(
+                new DiskEndpoint(store.cache(), store.gpus().tiersByConfig()),
+                new ClusterEndpoint(cluster),
+                new MetricsPage(metrics))) {
             all.add(ofTenants ? forAdministrators(each, rules) : each);
         }
         all.add(new EventEndpoint(store.events(), rules));
@@ -336,7 +350,7 @@ final class OperatorPages {
                                 .toHandler());
     }
 
-    /// `/v1/disks`: lists the disks with their states, and reopens a failed one.
+    /// `/v1/disks`: lists the disks and GPUs with their states, reopens a failed one, and gives a GPU another size.
     ///
     /// The store retries a failed disk after a pause that grows to ten minutes, and never one that cannot be
     /// written. An operator that has mended a disk need not wait for that.
@@ -345,16 +359,25 @@ final class OperatorPages {
         private static final String DISKS_PATH = "/v1/disks";
         private static final String DISK_PREFIX = DISKS_PATH + "/";
         private static final String REOPEN_SUFFIX = "/reopen";
+        private static final String RESIZE_SUFFIX = "/resize";
+        private static final int DEFAULT_RESIZE_SECONDS = 30;
+        private static final int MAX_RESIZE_SECONDS = 600;
 
         private final TieredKvCache cache;
+        private final Map<GpuConfig, ResizableTier> gpus;
 
-        DiskEndpoint(TieredKvCache cache) {
+        /// @param gpus tiers of the cache
+        DiskEndpoint(TieredKvCache cache, Map<GpuConfig, ResizableTier> gpus) {
             this.cache = cache;
+            this.gpus = gpus;
         }
 
         @Override
         public List<String> paths() {
-            return List.of(DISKS_PATH, DISK_PREFIX + "{number or directory}" + REOPEN_SUFFIX);
+            return List.of(
+                    DISKS_PATH,
+                    DISK_PREFIX + "{number or directory}" + REOPEN_SUFFIX,
+                    DISK_PREFIX + "{number or GPU}" + RESIZE_SUFFIX);
         }
 
         @Override
@@ -365,30 +388,112 @@ final class OperatorPages {
                                 out -> out.sendJson(HttpResponseStatus.OK, Map.of("disks", describeAll()))
                         : HttpResponder.methodNotAllowed(request, "GET");
             }
+            String suffix = path.endsWith(RESIZE_SUFFIX) ? RESIZE_SUFFIX : REOPEN_SUFFIX;
             if (!path.startsWith(DISK_PREFIX)
-                    || !path.endsWith(REOPEN_SUFFIX)
-                    || path.length() < DISK_PREFIX.length() + REOPEN_SUFFIX.length()) {
+                    || !path.endsWith(suffix)
+                    || path.length() < DISK_PREFIX.length() + suffix.length()) {
                 return null;
             }
-            String name =
-                    PercentDecoder.decode(path.substring(DISK_PREFIX.length(), path.length() - REOPEN_SUFFIX.length()));
-            return request.method().name().equals("POST")
-                    ? (HttpRequestHandler.BodylessHandler) out -> reopen(name, out)
-                    : HttpResponder.methodNotAllowed(request, "POST");
+            if (!request.method().name().equals("POST")) {
+                return HttpResponder.methodNotAllowed(request, "POST");
+            }
+            String name = PercentDecoder.decode(path.substring(DISK_PREFIX.length(), path.length() - suffix.length()));
+            List<TierTransferStats> disks = cache.diskStats();
+            int number = numberOf(name, disks);
+            if (number < 0) {
+                return new ProblemDetails(HttpResponseStatus.NOT_FOUND, "there is no disk " + name + diskNames(disks))
+                        .toHandler();
+            }
+            return suffix.equals(RESIZE_SUFFIX)
+                    ? resizeHandler(number, new QueryStringDecoder(request.uri()).parameters())
+                    : (HttpRequestHandler.BodylessHandler) out -> reopen(number, out);
         }
 
-        private void reopen(@Nullable String name, HttpResponder out) {
-            List<TierTransferStats> disks = cache.diskStats();
-            int number = IntStream.range(0, disks.size())
+        private static int numberOf(@Nullable String name, List<TierTransferStats> disks) {
+            return IntStream.range(0, disks.size())
                     .filter(each -> Integer.toString(each).equals(name)
-                            || disks.get(each).name().equals("disk " + name))
+                            || disks.get(each).name().equals("disk " + name)
+                            || disks.get(each).name().equals(name))
                     .findFirst()
                     .orElse(-1);
-            if (number < 0) {
-                out.sendProblem(new ProblemDetails(
-                        HttpResponseStatus.NOT_FOUND, "there is no disk " + name + diskNames(disks)));
-                return;
+        }
+
+        /// On a thread of its own, as blocks that are held are waited for.
+        private HttpRequestHandler resizeHandler(int number, Map<String, List<String>> query) {
+            String name = cache.diskStats().get(number).name();
+            GpuConfig gpu = gpuNamed(name);
+            ResizableTier tier = gpu == null ? null : gpus.get(gpu);
+            if (gpu == null || tier == null || !gpu.canResize()) {
+                return fixedSize(name, gpu);
             }
+            String size = query.getOrDefault("bytes", List.of("")).getFirst();
+            String seconds = query.getOrDefault("timeout", List.of(Integer.toString(DEFAULT_RESIZE_SECONDS)))
+                    .getFirst();
+            OptionalLong bytes = Units.bytes(size);
+            if (bytes.isEmpty()) {
+                return badRequest("bytes is '" + size + "'; it takes " + Units.SIZE_FORMATS);
+            }
+            if (!seconds.matches("\\d{1,3}") || Integer.parseInt(seconds) > MAX_RESIZE_SECONDS) {
+                return badRequest("timeout is '" + seconds + "'; it takes seconds, 0 to " + MAX_RESIZE_SECONDS);
+            }
+            Duration timeout = Duration.ofSeconds(Integer.parseInt(seconds));
+            return (HttpRequestHandler.BodylessHandler) out -> Thread.ofVirtual()
+                    .start(() -> {
+                        Consumer<HttpResponder> answer = resize(number, tier, bytes.getAsLong(), timeout);
+                        out.sendLater(() -> answer.accept(out), () -> {});
+                    });
+        }
+
+        private static HttpRequestHandler fixedSize(String name, @Nullable GpuConfig gpu) {
+            return ProblemDetails.withType(
+                            HttpResponseStatus.CONFLICT,
+                            "fixed-size",
+                            name + " keeps its size; "
+                                    + (gpu == null
+                                            ? "GPUs alone may have another one"
+                                            : gpu.name() + ".max_bytes in the settings lets it have another one"))
+                    .toHandler();
+        }
+
+        private Consumer<HttpResponder> resize(int number, ResizableTier tier, long bytes, Duration timeout) {
+            Resized resized;
+            try {
+                resized = tier.resize(bytes, timeout);
+            } catch (IllegalArgumentException refused) {
+                return out -> out.sendProblem(
+                        new ProblemDetails(HttpResponseStatus.BAD_REQUEST, String.valueOf(refused.getMessage())));
+            }
+            LOG.log(
+                    Level.INFO,
+                    "{0} has {1} now, and had {2}, for an operator{3}",
+                    tier.name(),
+                    ByteSizeFormat.format(resized.after()),
+                    ByteSizeFormat.format(resized.before()),
+                    resized.reason().isEmpty()
+                            ? ""
+                            : ", not " + ByteSizeFormat.format(bytes) + ": " + resized.reason());
+            Map<String, Object> all = describe(cache.diskStats(), number);
+            all.put("bytes", resized.after());
+            all.put("bytesBefore", resized.before());
+            all.put("bytesAsked", bytes);
+            all.put("reason", resized.reason());
+            return out -> out.sendJson(HttpResponseStatus.OK, all);
+        }
+
+        private static HttpRequestHandler badRequest(String detail) {
+            return new ProblemDetails(HttpResponseStatus.BAD_REQUEST, detail).toHandler();
+        }
+
+        private @Nullable GpuConfig gpuNamed(String name) {
+            return gpus.entrySet().stream()
+                    .filter(each -> each.getValue().name().equals(name))
+                    .map(Map.Entry::getKey)
+                    .findFirst()
+                    .orElse(null);
+        }
+
+        private void reopen(int number, HttpResponder out) {
+            List<TierTransferStats> disks = cache.diskStats();
             boolean serves = disks.get(number).state() == TierState.SERVING;
             if (!serves) {
                 cache.reopenDisk(number);
@@ -407,7 +512,7 @@ final class OperatorPages {
                     .toList();
         }
 
-        private static Map<String, Object> describe(List<TierTransferStats> disks, int number) {
+        private Map<String, Object> describe(List<TierTransferStats> disks, int number) {
             TierTransferStats disk = disks.get(number);
             Map<String, Object> all = new LinkedHashMap<>();
             all.put("number", number);
@@ -415,6 +520,13 @@ final class OperatorPages {
             all.put("state", disk.state().name().toLowerCase(Locale.ROOT));
             all.put("cause", disk.cause());
             all.put("opened", disk.opened());
+            GpuConfig gpu = gpuNamed(disk.name());
+            ResizableTier tier = gpu == null ? null : gpus.get(gpu);
+            if (gpu != null && tier != null) {
+                all.put("device", gpu.device());
+                all.put("bytes", tier.bytes());
+                all.put("maxBytes", gpu.maxBytes());
+            }
             return all;
         }
     }

@@ -1,12 +1,10 @@
 package io.kvcache.server;
 
-import io.kvcache.core.DeviceSupport.EngineListener;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.spi.Clock;
 import io.kvcache.core.stats.DiskTierStats;
 import io.kvcache.core.stats.TierTransferStats;
-import io.kvcache.core.tier.TierSource;
 import io.kvcache.server.cluster.ClusterMember;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.event.EventFeed;
@@ -28,7 +26,6 @@ import java.time.Duration;
 import java.time.InstantSource;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
@@ -52,7 +49,7 @@ final class ServedStore implements AutoCloseable {
     private final TieredKvCache cache;
     private final String policy;
     private final boolean durable;
-    private final List<EngineListener> engines;
+    private final GpuDevices gpus;
     private final TrustDomainStores domains;
     private final @Nullable TraceCapture trace;
     private final @Nullable HashSlotOwnership slotOwnership;
@@ -70,7 +67,7 @@ final class ServedStore implements AutoCloseable {
             ServerConfig config,
             Clock clock,
             TieredKvCache cache,
-            List<EngineListener> engines,
+            GpuDevices gpus,
             TrustDomainStores domains,
             @Nullable TraceCapture trace,
             @Nullable ClusterMember cluster)
@@ -80,7 +77,7 @@ final class ServedStore implements AutoCloseable {
         this.cache = cache;
         policy = config.memory().policy().commandName();
         durable = config.disks().isDurable();
-        this.engines = engines;
+        this.gpus = gpus;
         this.domains = domains;
         this.trace = trace;
         curve = LruHitRatioEstimator.of(cache);
@@ -112,32 +109,28 @@ final class ServedStore implements AutoCloseable {
     /// @throws io.kvcache.tiers.directory.DiskDirectoryException when a directory cannot be used for a disk
     static ServedStore open(ServerConfig config, Clock clock, @Nullable ClusterMember cluster) throws IOException {
         GpuDevices.requireAll(config);
-        Map<Integer, TierSource> gpus = GpuDevices.tiers(config);
-        TieredKvCache cache = StoreFactory.open(config, clock, gpus.values());
-        List<EngineListener> engines = List.of();
+        GpuDevices gpus = GpuDevices.of(config);
+        TieredKvCache cache = StoreFactory.open(config, clock, gpus.tiers());
         TrustDomainStores domains = null;
         TraceCapture trace = null;
         try {
-            engines = GpuDevices.listen(config, cache, gpus);
+            gpus.listen(config, cache);
             domains = TrustDomainStores.open(config.access().domains(), each -> StoreFactory.open(config, each, clock));
             if (config.trace().file() != null) {
                 ServerPreflight.requireTraceApart(config);
                 trace = TraceCapture.start(
                         clock, config.trace(), config.memory().hostBytes());
             }
-            return new ServedStore(config, clock, cache, engines, domains, trace, cluster);
+            return new ServedStore(config, clock, cache, gpus, domains, trace, cluster);
         } catch (IOException | RuntimeException failed) {
-            close(engines, domains, trace, cache);
+            close(gpus, domains, trace, cache);
             throw failed;
         }
     }
 
     private static void close(
-            List<EngineListener> engines,
-            @Nullable TrustDomainStores domains,
-            @Nullable TraceCapture trace,
-            TieredKvCache cache) {
-        engines.forEach(EngineListener::close);
+            GpuDevices gpus, @Nullable TrustDomainStores domains, @Nullable TraceCapture trace, TieredKvCache cache) {
+        gpus.close();
         if (trace != null) {
             trace.close();
         }
@@ -159,9 +152,8 @@ final class ServedStore implements AutoCloseable {
         return domains;
     }
 
-    /// Returns how many engines are connected to the server's GPUs.
-    long engineCount() {
-        return engines.stream().mapToInt(EngineListener::engineCount).sum();
+    GpuDevices gpus() {
+        return gpus;
     }
 
     TenantKeyspaces tenants() {
@@ -270,6 +262,6 @@ final class ServedStore implements AutoCloseable {
     @Override
     public void close() {
         tenants.releasePins();
-        close(engines, domains, trace, cache);
+        close(gpus, domains, trace, cache);
     }
 }

@@ -35,7 +35,7 @@ final class StoreFactory {
     ///
     /// @param gpus tiers in front of the disks
     /// @throws IllegalStateException when the memory cannot be had
-    static TieredKvCache open(ServerConfig config, Clock clock, Collection<TierSource> gpus) {
+    static TieredKvCache open(ServerConfig config, Clock clock, Collection<? extends TierSource> gpus) {
         removeAbandonedMemory();
         Path shared = config.transport().sharedMemoryDirectory(config.access().tenants());
         if (shared == null) {
@@ -102,7 +102,7 @@ final class StoreFactory {
 
     /// Memory that all stores together will reserve, in bytes.
     static long reservedBytes(ServerConfig config) {
-        return builder(config, GpuDevices.tiers(config).values()).reservedBytes()
+        return builder(config, GpuDevices.of(config).tiers()).reservedBytes()
                 + config.access().domains().stream()
                         .mapToLong(each ->
                                 inMemoryBuilder(config, each.hostBytes()).reservedBytes())
@@ -121,7 +121,7 @@ final class StoreFactory {
     }
 
     /// All but the clock and what clients map.
-    private static TieredKvCacheBuilder builder(ServerConfig config, Collection<TierSource> gpus) {
+    private static TieredKvCacheBuilder builder(ServerConfig config, Collection<? extends TierSource> gpus) {
         TieredKvCacheBuilder builder = inMemoryBuilder(config, config.memory().hostBytes())
                 .admission(config.disks().admission())
                 .prefetch(config.disks().prefetch());

@@ -21,6 +21,7 @@ final class EngineCodec {
     static final int STEPS = 9;
     static final int LOAD_LAYERS = 10;
     static final int AWAIT_LAYERS = 11;
+    static final int ROOM = 12;
 
     static final int DONE = 100;
     static final int REFUSED = 101;

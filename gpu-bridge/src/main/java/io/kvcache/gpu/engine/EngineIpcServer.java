@@ -41,7 +41,7 @@ import org.jspecify.annotations.Nullable;
 /// loading goes on to its end, what it was storing and has not sealed is thrown away, and its memory is
 /// closed once nothing is on its way there. Only where copies do not end within a minute, or a
 /// session does not come back before [#close] gives up, what they use is kept for good, and the log
-/// says so.
+/// says so. Room that it was given of the tier and has not returned goes back to the tier then.
 ///
 /// **Security.** A process that may open the socket may read and write the namespaces that are served. The socket
 /// has mode 0600.
@@ -58,7 +58,7 @@ public final class EngineIpcServer implements DeviceSupport.EngineListener {
     private static final long MAX_CLOSE_NANOS = MAX_DRAIN_NANOS + TimeUnit.SECONDS.toNanos(30);
 
     private final LocalKvCache cache;
-    private final @Nullable CudaTier tier;
+    private final @Nullable ServedTier tier;
     private final Supplier<DeviceDriver> drivers;
     private final Function<String, @Nullable Namespace> namespaces;
     private final EngineCopyThreshold threshold;
@@ -71,7 +71,7 @@ public final class EngineIpcServer implements DeviceSupport.EngineListener {
 
     private EngineIpcServer(
             LocalKvCache cache,
-            @Nullable CudaTier tier,
+            @Nullable ServedTier tier,
             Supplier<DeviceDriver> drivers,
             Function<String, @Nullable Namespace> namespaces,
             EngineCopyThreshold threshold,
@@ -105,13 +105,13 @@ public final class EngineIpcServer implements DeviceSupport.EngineListener {
         return open(cache, tier, drivers, namespaces, path, new EngineCopyThreshold());
     }
 
-    /// The same, with namespaces that come and go.
+    /// The same, with namespaces that come and go, and a tier whose size others change too.
     ///
     /// @param namespaces finds a registered namespace of one part by the name that an engine asks by, or null
     /// @throws UncheckedIOException when the socket cannot be made
     public static EngineIpcServer open(
             LocalKvCache cache,
-            @Nullable CudaTier tier,
+            @Nullable ServedTier tier,
             Supplier<DeviceDriver> drivers,
             Function<String, @Nullable Namespace> namespaces,
             Path path) {
@@ -128,12 +128,12 @@ public final class EngineIpcServer implements DeviceSupport.EngineListener {
             EngineCopyThreshold threshold) {
         namespaces.values().forEach(cache::register);
         Map<String, Namespace> served = Map.copyOf(namespaces);
-        return open(cache, tier, drivers, served::get, path, threshold);
+        return open(cache, tier == null ? null : new ServedTier(tier), drivers, served::get, path, threshold);
     }
 
     private static EngineIpcServer open(
             LocalKvCache cache,
-            @Nullable CudaTier tier,
+            @Nullable ServedTier tier,
             Supplier<DeviceDriver> drivers,
             Function<String, @Nullable Namespace> namespaces,
             Path path,
@@ -193,9 +193,9 @@ public final class EngineIpcServer implements DeviceSupport.EngineListener {
     }
 
     private void serve(UnixSocket socket) {
+        EngineSession session = null;
         try {
             DeviceDriver driver = drivers.get();
-            EngineSession session;
             try {
                 session = new EngineSession(socket, cache, tier, namespaces, driver, threshold);
             } catch (RuntimeException refused) {
@@ -214,6 +214,9 @@ public final class EngineIpcServer implements DeviceSupport.EngineListener {
         } finally {
             engines.remove(socket);
             socket.close();
+            if (session != null) {
+                session.returnRoom(() -> closing);
+            }
             threads.remove(Thread.currentThread());
         }
     }

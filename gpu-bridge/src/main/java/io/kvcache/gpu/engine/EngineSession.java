@@ -1,6 +1,7 @@
 package io.kvcache.gpu.engine;
 
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.DeviceSupport.Resized;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
@@ -13,6 +14,7 @@ import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.ResourceScope;
 import io.kvcache.gpu.engine.LayeredLoads.PoolSteps;
 import io.kvcache.gpu.engine.LayeredLoads.Progress;
+import io.kvcache.gpu.engine.ServedTier.EngineRoom;
 import io.kvcache.gpu.engine.TransferQueue.EngineCopyThreshold;
 import io.kvcache.gpu.engine.TransferQueue.StoredBlock;
 import io.kvcache.gpu.paging.PagedLayout;
@@ -34,7 +36,10 @@ import java.util.HexFormat;
 import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -58,6 +63,7 @@ final class EngineSession {
     private final UnixSocket socket;
     private final LocalKvCache cache;
     private final @Nullable CudaTier tier;
+    private final @Nullable EngineRoom room;
     private final Function<String, @Nullable Namespace> namespaces;
     private final DeviceDriver driver;
     private final EngineMappings memory;
@@ -68,21 +74,26 @@ final class EngineSession {
     private final List<EnginePagePool> pools = new ArrayList<>();
     private final Map<Integer, EngineChain> chains = new HashMap<>();
     private boolean helloReceived;
+    private @Nullable RoomRequest roomRequest;
 
     private record EngineChain(EnginePagePool pool, BlockChain chain) {}
+
+    /// A request for room, which a thread of its own waits for: copies of this session may hold what is to go.
+    private record RoomRequest(int number, CompletableFuture<Resized> resized) {}
 
     /// @param tier in the memory of the driver's device, or null when the store has none there
     /// @param driver of this session alone; the caller's, to be closed after this
     EngineSession(
             UnixSocket socket,
             LocalKvCache cache,
-            @Nullable CudaTier tier,
+            @Nullable ServedTier tier,
             Function<String, @Nullable Namespace> namespaces,
             DeviceDriver driver,
             EngineCopyThreshold threshold) {
         this.socket = socket;
         this.cache = cache;
-        this.tier = tier;
+        this.tier = tier == null ? null : tier.tier();
+        room = tier == null ? null : tier.openRoom();
         this.namespaces = namespaces;
         this.driver = driver;
         memory = new EngineMappings(driver);
@@ -144,7 +155,7 @@ final class EngineSession {
     /// @return false when the engine is gone
     /// @throws DeviceException when nothing more can be done with the device
     boolean poll(int idleMillis) throws IOException {
-        boolean isBusy = transferQueue.hasPending() || layeredLoads.hasPending();
+        boolean isBusy = transferQueue.hasPending() || layeredLoads.hasPending() || roomRequest != null;
         if (socket.awaitReadable(isBusy ? 1 : idleMillis)) {
             UnixSocket.Packet packet = socket.receive();
             if (packet == null) {
@@ -158,6 +169,7 @@ final class EngineSession {
         }
         layeredLoads.poll();
         transferQueue.poll();
+        pollRoom();
         return true;
     }
 
@@ -210,6 +222,10 @@ final class EngineSession {
             case EngineCodec.STEPS -> onSteps(number, body);
             case EngineCodec.LOAD_LAYERS -> onLoadLayers(number, body);
             case EngineCodec.AWAIT_LAYERS -> onAwaitLayers(number, body);
+            case EngineCodec.ROOM -> {
+                onRoom(number, body);
+                yield null;
+            }
             case EngineCodec.SEAL -> {
                 transferQueue.seal(body.getInt(), blocks -> onSealed(number, blocks));
                 yield null;
@@ -426,6 +442,59 @@ final class EngineSession {
         }
         int store = transferQueue.store(request.pool.layout(), blocks, request.pages, staging, request.after);
         return EngineCodec.encodeDone(number, new long[] {blocks.size(), store});
+    }
+
+    private void onRoom(int number, ByteBuffer body) {
+        long bytes = body.getLong();
+        int waitMillis = body.getInt();
+        EngineCodec.require(waitMillis >= 0 && waitMillis <= MAX_WAIT_MILLIS, "milliseconds to wait", waitMillis);
+        EngineRoom of = room;
+        if (of == null) {
+            throw new IllegalArgumentException("the server keeps no blocks in this device's memory");
+        }
+        if (roomRequest != null) {
+            throw new IllegalArgumentException("a request for room is not answered yet");
+        }
+        Duration timeout = Duration.ofMillis(waitMillis);
+        roomRequest = new RoomRequest(
+                number,
+                CompletableFuture.supplyAsync(
+                        () -> of.take(bytes, timeout),
+                        task -> Thread.ofVirtual().name("kvcache-room").start(task)));
+    }
+
+    private void pollRoom() throws IOException {
+        RoomRequest request = roomRequest;
+        if (request == null || !request.resized.isDone()) {
+            return;
+        }
+        roomRequest = null;
+        ByteBuffer answer;
+        try {
+            Resized resized = request.resized.join();
+            long given = resized.before() - resized.after();
+            answer = (given == 0 || resized.after() == 0) && !resized.reason().isEmpty()
+                    ? EngineCodec.encodeRefused(request.number, resized.reason())
+                    : EngineCodec.encodeDone(request.number, new long[] {given, resized.after()});
+        } catch (CompletionException failed) {
+            if (!(failed.getCause() instanceof IllegalArgumentException wrong)) {
+                throw failed;
+            }
+            answer = EngineCodec.encodeRefused(request.number, String.valueOf(wrong.getMessage()));
+        }
+        socket.send(answer, -1);
+    }
+
+    /// Has the tier take again what the engine has got of it, once all else is closed.
+    ///
+    /// @param closing whether the server is
+    void returnRoom(BooleanSupplier closing) {
+        if (roomRequest != null) {
+            roomRequest.resized.handle((_, _) -> "ended").join();
+        }
+        if (room != null) {
+            room.close(closing);
+        }
     }
 
     private void onSealed(int number, int blocks) {

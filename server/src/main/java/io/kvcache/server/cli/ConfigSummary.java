@@ -80,6 +80,7 @@ final class ConfigSummary {
         return config.disks().gpus().stream()
                 .map(gpu -> "GPU " + gpu.device() + ": "
                         + (gpu.isTier() ? new ByteSizeText(gpu.bytes()) + " for blocks " + place : "no blocks")
+                        + (gpu.canResize() ? ", up to " + new ByteSizeText(gpu.maxBytes()) + " by resize" : "")
                         + engines)
                 .toList();
     }

@@ -10,6 +10,7 @@ import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.stream.Stream;
 import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
@@ -73,6 +74,11 @@ final class ConnectionOptions {
 
     HttpApiClient httpClient() throws IOException {
         return new HttpApiClient(clientConfig());
+    }
+
+    /// The same, for requests that the server takes some time for.
+    HttpApiClient httpClient(Duration more) throws IOException {
+        return new HttpApiClient(clientConfig(), ClientConfig.ANSWER_TIMEOUT.plus(more));
     }
 
     /// Host and port, as they stand in an address.

@@ -6,16 +6,22 @@ import io.kvcache.server.cli.Version.VersionCommand;
 import io.kvcache.server.client.ClientConfig;
 import io.kvcache.server.client.HttpApiClient;
 import io.kvcache.server.client.RespClient;
+import io.kvcache.server.config.Units;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.OptionalInt;
+import java.util.OptionalLong;
 import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import java.util.stream.StreamSupport;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -23,6 +29,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
+import picocli.CommandLine.ParentCommand;
 import picocli.CommandLine.Spec;
 import tools.jackson.databind.JsonNode;
 
@@ -54,6 +61,7 @@ public final class Kvcache implements Runnable {
         return commands.add(CommandGroup.USE, new TopCommand())
                 .add(CommandGroup.USE, new EventsCommand())
                 .add(CommandGroup.USE, new DiskCommand())
+                .add(CommandGroup.USE, new GpuCommand())
                 .add(CommandGroup.USE, new ClusterCommand())
                 .add(CommandGroup.USE, new VersionCommand())
                 .add(CommandGroup.USE, new HelpCommand())
@@ -226,6 +234,114 @@ public final class Kvcache implements Runnable {
             return disk.get("number").intValue() + " " + disk.get("name").stringValue() + " is "
                     + disk.get("state").stringValue().replace('_', ' ')
                     + (cause.isEmpty() ? "" : ": " + cause);
+        }
+    }
+
+    /// `kvcache gpu` and `kvcache gpu resize`.
+    @Command(
+            name = "gpu",
+            subcommands = GpuCommand.Resize.class,
+            description = "Show how much memory of its GPUs a server has, or give it another size.",
+            mixinStandardHelpOptions = true)
+    static final class GpuCommand implements Callable<Integer> {
+
+        @Spec
+        private CommandSpec spec = CommandSpec.create();
+
+        @Mixin
+        private ConnectionOptions options = new ConnectionOptions();
+
+        @Override
+        public Integer call() throws IOException {
+            try (HttpApiClient client = options.httpClient()) {
+                List<JsonNode> gpus = list(client);
+                String lines =
+                        gpus.stream().map(GpuCommand::format).collect(Collectors.joining(System.lineSeparator()));
+                return options.print(true, gpus.isEmpty() ? "the server keeps no blocks on a GPU" : lines);
+            }
+        }
+
+        private static String formatResized(JsonNode resized, String asked, String reason) {
+            return resized.get("name").stringValue() + " has " + size(resized, "bytes") + " now, and had "
+                    + size(resized, "bytesBefore")
+                    + (reason.isEmpty() ? "" : ", not " + asked + ": " + reason);
+        }
+
+        @Command(
+                name = "resize",
+                description = {
+                    "Have a server take more memory of a GPU for blocks, or give memory back to it.",
+                    "Blocks leave as the server's policy says; those that engines hold are waited for.",
+                    "The server's setting gpu has the most that it may have, as --gpu 0:8GiB:40GiB."
+                },
+                mixinStandardHelpOptions = true)
+        static final class Resize implements Callable<Integer> {
+
+            private static final int MAX_SECONDS = 600;
+
+            @ParentCommand
+            private GpuCommand parent = new GpuCommand();
+
+            @Mixin
+            private ConnectionOptions server = new ConnectionOptions();
+
+            @Option(
+                    names = "--timeout",
+                    paramLabel = "SECONDS",
+                    description = "How long to wait for blocks that are held. Default: ${DEFAULT-VALUE}.")
+            private int timeout = 30;
+
+            @Parameters(index = "0", paramLabel = "DEVICE", description = "The GPU's number.")
+            private int device;
+
+            @Parameters(index = "1", paramLabel = "BYTES", description = "The size from now on, as 8GiB.")
+            private String size = "";
+
+            @Override
+            public Integer call() throws IOException {
+                OptionalLong bytes = Units.bytes(size);
+                if (bytes.isEmpty()) {
+                    throw server.usageError("BYTES is '" + size + "'; it takes " + Units.SIZE_FORMATS);
+                }
+                if (!parent.spec.commandLine().getParseResult().matchedOptions().isEmpty()) {
+                    throw server.usageError("options come behind resize");
+                }
+                if (timeout < 0 || timeout > MAX_SECONDS) {
+                    throw server.usageError("--timeout is " + timeout + "; it takes seconds, 0 to " + MAX_SECONDS);
+                }
+                try (HttpApiClient client = server.httpClient();
+                        HttpApiClient patient = server.httpClient(Duration.ofSeconds(timeout))) {
+                    OptionalInt number = list(client).stream()
+                            .filter(each -> each.get("device").intValue() == device)
+                            .mapToInt(each -> each.get("number").intValue())
+                            .findFirst();
+                    if (number.isEmpty()) {
+                        return server.print(
+                                false,
+                                "kvcache gpu resize: the server keeps no blocks on GPU " + device
+                                        + "; kvcache gpu lists those where it does");
+                    }
+                    JsonNode resized = patient.post("/v1/disks/" + number.getAsInt() + "/resize?bytes="
+                            + bytes.getAsLong() + "&timeout=" + timeout);
+                    String reason = resized.get("reason").stringValue();
+                    return server.print(reason.isEmpty(), formatResized(resized, size, reason));
+                }
+            }
+        }
+
+        private static List<JsonNode> list(HttpApiClient client) throws IOException {
+            return StreamSupport.stream(client.get("/v1/disks").get("disks").spliterator(), false)
+                    .filter(disk -> disk.has("device"))
+                    .toList();
+        }
+
+        private static String format(JsonNode gpu) {
+            return DiskCommand.formatDisk(gpu) + ", with " + size(gpu, "bytes") + " of up to " + size(gpu, "maxBytes");
+        }
+
+        private static String size(JsonNode gpu, String field) {
+            long bytes = gpu.get(field).longValue();
+            return bytes < 1 ? "no memory" : new ByteSizeText(bytes).toString();
         }
     }
 }

@@ -63,9 +63,10 @@ final class ServeOptions implements OptionsElsewhere {
 
     @Option(
             names = "--gpu",
-            paramLabel = "DEVICE[:SIZE]",
+            paramLabel = "DEVICE[:SIZE[:MAX]]",
             description = "A GPU that engines of this host may connect to, and how much of its memory holds blocks in"
-                    + " front of the disks, for example 0:40GiB. May be given again; replaces the GPUs of the file."
+                    + " front of the disks, for example 0:40GiB. With MAX, as 0:8GiB:40GiB, gpu resize changes it."
+                    + " May be given again; replaces the GPUs of the file."
                     + " Default: none.")
     private List<String> gpus = new ArrayList<>();
 

@@ -12,8 +12,9 @@ import java.util.Set;
 ///
 /// @param name as messages call it, `gpu.0`
 /// @param device in the driver's order, from 0 on
-/// @param bytes of its memory for blocks; 0 for none
-public record GpuConfig(String name, int device, long bytes) {
+/// @param bytes of its memory for blocks at first; 0 for none
+/// @param maxBytes that they may be later; as many as `bytes` for a fixed size
+public record GpuConfig(String name, int device, long bytes, long maxBytes) {
 
     /// The list of GPUs, and the beginning of its members' names.
     static final String LIST = "gpu";
@@ -29,6 +30,20 @@ public record GpuConfig(String name, int device, long bytes) {
             throw new IllegalArgumentException("%s.bytes is %s; it takes 1MiB and up, or 0 for none"
                     .formatted(name, ByteSizeFormat.format(bytes)));
         }
+        if (maxBytes < bytes || (bytes == 0 && maxBytes > 0)) {
+            throw new IllegalArgumentException("%s.max_bytes is %s; it takes %s"
+                    .formatted(
+                            name,
+                            ByteSizeFormat.format(maxBytes),
+                            bytes == 0
+                                    ? "a size beside bytes only"
+                                    : "bytes, which is " + ByteSizeFormat.format(bytes) + ", and up"));
+        }
+    }
+
+    /// Returns whether its tier may have another size later.
+    public boolean canResize() {
+        return maxBytes > bytes;
     }
 
     /// Returns whether blocks are kept in its memory.
@@ -36,7 +51,8 @@ public record GpuConfig(String name, int device, long bytes) {
         return bytes > 0;
     }
 
-    /// Reads `gpu.0.device`, `gpu.0.bytes` and so on, or both at once as `gpu.0`, `DEVICE:SIZE` or `DEVICE`.
+    /// Reads `gpu.0.device`, `gpu.0.bytes` and so on, or all at once as `gpu.0`, `DEVICE`, `DEVICE:SIZE` or
+    /// `DEVICE:SIZE:MAX`.
     static List<GpuConfig> readAll(Settings from) {
         List<GpuConfig> gpus = new ArrayList<>();
         Set<Integer> devices = new HashSet<>();
@@ -56,11 +72,13 @@ public record GpuConfig(String name, int device, long bytes) {
         SizedDevice both = from.get(path, SizedDevice.UNSET, SizedDevice::parse);
         from.notePart(path + ".device", path);
         from.notePart(path + ".bytes", path);
+        from.notePart(path + ".max_bytes", path);
         Optional<Integer> number = from.get(
                 path + ".device",
                 both.device,
                 text -> Optional.of(SettingParsers.integerParser(0, MAX_DEVICE).apply(text)));
         long bytes = from.bytes(path + ".bytes", both.bytes);
+        long maxBytes = from.bytes(path + ".max_bytes", both.maxBytes);
         boolean reported = number.isEmpty() && (from.isSet(path) || from.isSet(path + ".device"));
         if (reported) {
             return Optional.empty();
@@ -68,24 +86,28 @@ public record GpuConfig(String name, int device, long bytes) {
         return from.getValid(Optional.empty(), () -> {
             int device = number.orElseThrow(
                     () -> new IllegalArgumentException(path + ".device is not set; it takes 0 to " + MAX_DEVICE));
-            return Optional.of(new GpuConfig(path, device, bytes));
+            return Optional.of(new GpuConfig(path, device, bytes, maxBytes == 0 ? bytes : maxBytes));
         });
     }
 
-    /// `DEVICE` or `DEVICE:SIZE`.
-    private record SizedDevice(Optional<Integer> device, long bytes) {
+    /// `DEVICE`, `DEVICE:SIZE` or `DEVICE:SIZE:MAX`.
+    ///
+    /// @param maxBytes 0 where there is no third part
+    private record SizedDevice(Optional<Integer> device, long bytes, long maxBytes) {
 
-        static final SizedDevice UNSET = new SizedDevice(Optional.empty(), 0);
+        static final SizedDevice UNSET = new SizedDevice(Optional.empty(), 0, 0);
 
         static SizedDevice parse(String text) {
-            String[] parts = text.strip().split(":", 2);
+            String[] parts = text.strip().split(":", 3);
             if (!parts[0].matches("\\d{1,2}") || Integer.parseInt(parts[0]) > MAX_DEVICE) {
                 throw new IllegalArgumentException(
-                        "it takes DEVICE:SIZE, for example 0:40GiB, or DEVICE, which is 0 to " + MAX_DEVICE);
+                        "it takes DEVICE:SIZE, for example 0:40GiB, DEVICE:SIZE:MAX or DEVICE, which is 0 to "
+                                + MAX_DEVICE);
             }
             return new SizedDevice(
                     Optional.of(Integer.parseInt(parts[0])),
-                    parts.length == 1 ? 0 : SettingParsers.parseBytes(parts[1]));
+                    parts.length == 1 ? 0 : SettingParsers.parseBytes(parts[1]),
+                    parts.length < 3 ? 0 : SettingParsers.parseBytes(parts[2]));
         }
     }
 }

@@ -42,7 +42,7 @@ final class Settings {
             " of DIR:SIZE or of settings, as in disks: [/mnt/nvme0/kvcache:1TiB] or"
                     + " disks: [{ directory: /mnt/nvme0/kvcache, bytes: 1TiB }]",
             GpuConfig.LIST,
-            " of DEVICE:SIZE or of settings, as in gpu: [0:40GiB] or gpu: [{ device: 0, bytes: 40GiB }]",
+            " of DEVICE:SIZE[:MAX] or of settings, as in gpu: [0:40GiB] or gpu: [{ device: 0, bytes: 40GiB }]",
             "listeners",
             " of settings, as in listeners: [{ name: data, address: 127.0.0.1, port: 7379 }]",
             "tenants",

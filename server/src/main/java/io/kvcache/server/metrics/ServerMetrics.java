@@ -195,6 +195,20 @@ public record ServerMetrics(
                         LongSupplier::getAsLong);
     }
 
+    /// The tier in a GPU's memory.
+    ///
+    /// @param device number of the GPU
+    /// @param bytes that it has now
+    public static MeterBinder ofGpu(int device, LongSupplier bytes) {
+        return registry -> meters(registry, bytes)
+                .with("gpu", Integer.toString(device))
+                .gauge(
+                        "kv.gpu.capacity",
+                        BYTES,
+                        "Memory of the GPU that the server has for blocks now; 0 while the GPU is out.",
+                        LongSupplier::getAsLong);
+    }
+
     /// The cluster that the server is in.
     public static MeterBinder ofCluster(ClusterMember member) {
         return registry -> {

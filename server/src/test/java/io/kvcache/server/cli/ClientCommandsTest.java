@@ -75,6 +75,20 @@ final class ClientCommandsTest {
     }
 
     @Test
+    void givenAServerWithoutAGpu_whenAskedForOne_thenThatIsSaid() throws Exception {
+        try (CacheServer server = server()) {
+            String port = "--port=" + server.address().getPort();
+
+            assertThat(run(0, "gpu", port)).isEqualTo("the server keeps no blocks on a GPU\n");
+            assertThat(run(1, "gpu", "resize", port, "0", "1GiB")).contains("the server keeps no blocks on GPU 0");
+            assertThat(run(2, "gpu", port, "resize", "0", "1GiB")).contains("options come behind resize");
+            assertThat(run(2, "gpu", "resize", port, "0", "much")).contains("BYTES is 'much'; it takes a number with");
+            assertThat(run(2, "gpu", "resize", port, "0", "1GiB", "--timeout", "601"))
+                    .contains("--timeout is 601; it takes seconds, 0 to 600");
+        }
+    }
+
+    @Test
     void givenNoServer_whenAsked_thenThatIsSaid() throws Exception {
         try (UnresponsivePort deaf = new UnresponsivePort()) {
             assertThat(run(1, "ping", "--port=" + deaf.number()))
@@ -105,10 +119,22 @@ final class ClientCommandsTest {
                 "get", List.of("key"),
                 "del", List.of("key"),
                 "top", List.of("--once"),
-                "disk reopen", List.of("0"));
+                "disk reopen", List.of("0"),
+                "gpu resize", List.of("0", "1GiB"));
         List<String> commands = clientCommands("", Kvcache.commandLine());
         assertThat(commands)
-                .contains("ping", "put", "get", "del", "stat", "top", "events", "disk list", "cluster drain");
+                .contains(
+                        "ping",
+                        "put",
+                        "get",
+                        "del",
+                        "stat",
+                        "top",
+                        "events",
+                        "disk list",
+                        "gpu",
+                        "gpu resize",
+                        "cluster drain");
         // The system accepts connections to a process that stands still.
         try (ServerSocket still = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
                 ExecutorService atOnce = Executors.newVirtualThreadPerTaskExecutor()) {

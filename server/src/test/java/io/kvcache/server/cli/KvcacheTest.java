@@ -22,6 +22,7 @@ final class KvcacheTest {
                         "top",
                         "events",
                         "disk",
+                        "gpu",
                         "cluster",
                         "doctor",
                         "fsck",

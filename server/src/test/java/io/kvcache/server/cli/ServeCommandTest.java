@@ -464,6 +464,19 @@ final class ServeCommandTest {
     }
 
     @Test
+    void givenAGpuAndNoModuleForIt_whenChecked_thenTheMessageSaysHowToMakeAServerWithIt() {
+        String[] check = {"config", "check", "--gpu", "0:8GiB:40GiB", "--host-bytes", "64MiB"};
+        assertThat(run(1, check))
+                .contains("gpu.0: this server has no module for GPUs; use ./kvcache serve, or make it anew with the"
+                        + " module: ./kvcache jar --gpu, ./kvcache image --gpu");
+        assertThat(run(
+                        0,
+                        Stream.concat(Stream.of(check), Stream.of("--no-files")).toArray(String[]::new)))
+                .contains(
+                        "GPU 0: 8 GiB for blocks below host memory, up to 40 GiB by resize, engines of this host may");
+    }
+
+    @Test
     void givenAPolicy_whenChecked_thenItSaysWhatHintsCount() {
         String disk = folder + ":1GiB";
         List<String> check = List.of(

@@ -423,22 +423,28 @@ final class ConfigReaderTest {
 
     @Test
     void givenGpus_whenRead_thenEachFormIsTaken() throws ConfigException {
-        ServerConfig config =
-                read("gpu: [0:40GiB, { device: 3, bytes: 1MiB }, 2]\ndisks: [/mnt/a:1GiB, /mnt/b:1GiB]", Map.of());
+        ServerConfig config = read(
+                "gpu: [0:40GiB, { device: 3, bytes: 1MiB }, 2, 4:8GiB:40GiB, { device: 5, bytes: 1GiB, max_bytes: 2GiB }]\ndisks: [/mnt/a:1GiB, /mnt/b:1GiB]",
+                Map.of());
 
         assertThat(config.disks().gpus())
                 .containsExactly(
-                        new GpuConfig("gpu.0", 0, 40L << 30),
-                        new GpuConfig("gpu.1", 3, 1L << 20),
-                        new GpuConfig("gpu.2", 2, 0));
+                        new GpuConfig("gpu.0", 0, 40L << 30, 40L << 30),
+                        new GpuConfig("gpu.1", 3, 1L << 20, 1L << 20),
+                        new GpuConfig("gpu.2", 2, 0, 0),
+                        new GpuConfig("gpu.3", 4, 8L << 30, 40L << 30),
+                        new GpuConfig("gpu.4", 5, 1L << 30, 2L << 30));
+        assertThat(config.disks().gpus().stream().filter(GpuConfig::canResize)).hasSize(2);
     }
 
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',
             value = {
-                "[40GiB] | f:1: gpu.0 is '40GiB'; it takes DEVICE:SIZE, for example 0:40GiB, or DEVICE, which is 0 to 63",
-                "[64:1GiB] | f:1: gpu.0 is '64:1GiB'; it takes DEVICE:SIZE, for example 0:40GiB, or DEVICE, which is 0 to 63",
+                "[40GiB] | f:1: gpu.0 is '40GiB'; it takes DEVICE:SIZE, for example 0:40GiB, DEVICE:SIZE:MAX or DEVICE, which is 0 to 63",
+                "[64:1GiB] | f:1: gpu.0 is '64:1GiB'; it takes DEVICE:SIZE, for example 0:40GiB, DEVICE:SIZE:MAX or DEVICE, which is 0 to 63",
+                "[0:1GiB:512MiB] | f:1: gpu.0.max_bytes is 512.0 MiB (536870912 bytes); it takes bytes, which is 1.0 GiB (1073741824 bytes), and up",
+                "[{ device: 0, max_bytes: 1GiB }] | f:1: gpu.0.max_bytes is 1.0 GiB (1073741824 bytes); it takes a size beside bytes only",
                 "[{ device: 64 }] | f:1: gpu.0.device is 64; it takes 0 to 63",
                 "[{ device: x }] | f:1: gpu.0.device is 'x'; it takes a whole number, 0 to 63",
                 "[{ bytes: 1GiB }] | f:1: gpu.0.device is not set; it takes 0 to 63",
@@ -541,13 +547,14 @@ final class ConfigReaderTest {
                         "gpu.0", new ConfigReader.Option("--gpu", "0:1GiB")));
 
         assertThat(reader.settingsInForce())
-                .filteredOn(each -> each.name().matches("(disks|gpu)\\.0\\.(directory|bytes|device|coding)"))
+                .filteredOn(each -> each.name().matches("(disks|gpu)\\.0\\.(directory|bytes|max_bytes|device|coding)"))
                 .extracting(each -> each.name() + " " + each.source())
                 .containsExactlyInAnyOrder(
                         "disks.0.directory --disk",
                         "disks.0.bytes --disk",
                         "disks.0.coding default",
                         "gpu.0.device --gpu",
-                        "gpu.0.bytes --gpu");
+                        "gpu.0.bytes --gpu",
+                        "gpu.0.max_bytes --gpu");
     }
 }
