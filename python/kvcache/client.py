@@ -1039,11 +1039,15 @@ class Client(BaseClient):
             return self._stage
 
     def _keep(self) -> None:
-        """Keeps the session alive, and connects again after it has ended."""
+        """Keeps the session alive, and connects again after it has ended. Whatever fails, it goes on: an engine that
+        only looks whether there is a session would miss for ever."""
         pause = 0.1
         while not self._closed.is_set():
             connection = self._connection
-            if connection is not None and connection.lost is None:
+            try:
+                if connection is None or connection.lost is not None:
+                    self._connected()
+                    continue
                 pause = 0.1
                 self._wanted.wait(min(connection.lease_seconds / 3, 5.0))
                 self._wanted.clear()
@@ -1051,10 +1055,7 @@ class Client(BaseClient):
                     with contextlib.suppress(KvCacheError):
                         connection.send(wire.RENEW, b"", None)
                     connection.poll()
-                continue
-            try:
-                self._connected()
-            except (KvCacheError, OSError):
+            except Exception:
                 self._closed.wait(pause)
                 pause = min(pause * 2, 5.0)
 

@@ -26,7 +26,7 @@ from unittest import mock
 import kvcache
 from kvcache import Blocks, BlockShape, Chain, Client, ConnectionLost, KvCacheError, Rejected, Result, Status, open_mover, wire
 from kvcache.blocks import namespace_digest
-from kvcache.connection import Reply
+from kvcache.connection import Connection, Reply
 from kvcache.memory import address_of
 from kvcache.mover import Mover
 from kvcache.shared import Stage
@@ -221,6 +221,20 @@ class ClientTest(ServedTest):
             self.assertTrue(job.done)
             self.assertIs(job.error, region.error)
             region.close()
+
+    def test_whatever_fails_the_session_comes_back(self) -> None:
+        connect = self.client._connect
+        failures = [ValueError("no descriptor"), RuntimeError("anything")]
+
+        def failing() -> Connection:
+            if failures:
+                raise failures.pop()
+            return connect()
+
+        with mock.patch.object(self.client, "_connect", failing):
+            self.client._connection.fail("for this test")
+            until(lambda: self.client.connected, "a session")
+        self.assertEqual([], failures)
 
     def test_rows_out_of_range_are_rejected_and_the_session_goes_on(self) -> None:
         view, file = pool(1 << 20)
