@@ -2,7 +2,6 @@ package io.kvcache.gpu.tier;
 
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.Tombstone;
@@ -417,12 +416,13 @@ public final class DevicePages {
                 entries.add(entry);
             }
         }
-        PageCandidates candidates = new PageCandidates(entries, offered.size() - wanted);
+        int maxKept = offered.size() - wanted;
+        Set<DeviceEntry> kept = new HashSet<>();
         if (!entries.isEmpty()) {
-            listener.onReclaim(candidates);
+            listener.onReclaim(new OfferedEntries(entries, entry -> kept.size() < maxKept && kept.add(entry)));
         }
-        settle(offered, candidates.kept);
-        candidates.kept.forEach(entry -> listener.onMoved(entry.block(), entry.place(), entry.place()));
+        settle(offered, kept);
+        kept.forEach(entry -> listener.onMoved(entry.block(), entry.place(), entry.place()));
         return offered.size();
     }
 
@@ -453,44 +453,6 @@ public final class DevicePages {
                 forget(page);
                 leaving.add(page);
             }
-        }
-    }
-
-    /// Pages of blocks that the store knows.
-    private static final class PageCandidates implements ReclaimCandidates {
-
-        private final List<DeviceEntry> entries;
-        private final Set<DeviceEntry> kept = new HashSet<>();
-        private final int maxKept;
-
-        PageCandidates(List<DeviceEntry> entries, int maxKept) {
-            this.entries = entries;
-            this.maxKept = maxKept;
-        }
-
-        @Override
-        public int size() {
-            return entries.size();
-        }
-
-        @Override
-        public long keyHi(int index) {
-            return entries.get(index).block().keyHi();
-        }
-
-        @Override
-        public long keyLo(int index) {
-            return entries.get(index).block().keyLo();
-        }
-
-        @Override
-        public long address(int index) {
-            return entries.get(index).place();
-        }
-
-        @Override
-        public boolean keep(int index) {
-            return kept.size() < maxKept && kept.add(entries.get(index));
         }
     }
 

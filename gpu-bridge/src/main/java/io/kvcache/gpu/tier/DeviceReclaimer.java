@@ -1,6 +1,5 @@
 package io.kvcache.gpu.tier;
 
-import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.Tombstone;
 import io.kvcache.gpu.tier.DeviceRegions.DeviceEntry;
@@ -30,6 +29,7 @@ final class DeviceReclaimer {
     private final Set<DeviceEntry> candidates = new HashSet<>();
 
     private @Nullable DeviceRegion leaving;
+    private long movingBytes;
     private long reclaimed;
     private long kept;
     private long keptBytes;
@@ -61,9 +61,10 @@ final class DeviceReclaimer {
         }
         leaving = next;
         next.entries().stream().filter(index::remove).forEach(candidates::add);
-        DeviceRegionCandidates offered = new DeviceRegionCandidates(next.entries());
-        listener.onReclaim(offered);
-        offered.moves.forEach(this::move);
+        List<Relocation> moves = new ArrayList<>();
+        movingBytes = 0;
+        listener.onReclaim(new OfferedEntries(next.entries(), entry -> keep(entry, moves)));
+        moves.forEach(this::move);
         return 1;
     }
 
@@ -126,51 +127,14 @@ final class DeviceReclaimer {
         return keptBytes;
     }
 
-    /// Blocks of a region, and which of them are kept.
-    private final class DeviceRegionCandidates implements ReclaimCandidates {
-
-        private final List<DeviceEntry> entries;
-        private final List<Relocation> moves = new ArrayList<>();
-        private long bytes;
-
-        DeviceRegionCandidates(List<DeviceEntry> entries) {
-            this.entries = entries;
+    /// Plans to move a block, as far as there is room.
+    private boolean keep(DeviceEntry from, List<Relocation> moves) {
+        long pages = DeviceGeometry.pages(from.block().bytes());
+        DeviceEntry to = movingBytes + pages > maxKeptBytes ? null : regions.allocate(from.block(), true);
+        if (to == null) {
+            return false;
         }
-
-        @Override
-        public int size() {
-            return entries.size();
-        }
-
-        @Override
-        public long keyHi(int index) {
-            return entries.get(index).block().keyHi();
-        }
-
-        @Override
-        public long keyLo(int index) {
-            return entries.get(index).block().keyLo();
-        }
-
-        @Override
-        public long address(int index) {
-            return entries.get(index).place();
-        }
-
-        @Override
-        public boolean keep(int index) {
-            DeviceEntry from = entries.get(index);
-            long pages = DeviceGeometry.pages(from.block().bytes());
-            if (bytes + pages > maxKeptBytes) {
-                return false;
-            }
-            DeviceEntry to = regions.allocate(from.block(), true);
-            if (to == null) {
-                return false;
-            }
-            bytes += pages;
-            moves.add(new Relocation(from, to));
-            return true;
-        }
+        movingBytes += pages;
+        return moves.add(new Relocation(from, to));
     }
 }
