@@ -383,8 +383,7 @@ public final class PagedKvCache implements AutoCloseable {
         try {
             onStream(giveBack);
         } catch (DeviceException refused) {
-            DeviceException unused = abandon(refused, giveBack);
-            assert unused.equals(refused) : "another failure";
+            DeviceException _ = abandon(refused, giveBack);
         } catch (IllegalStateException closedDriver) {
             abandoned.add(giveBack);
         }
@@ -407,7 +406,7 @@ public final class PagedKvCache implements AutoCloseable {
     @Nullable
     Page take(long deadline) {
         Page page = pages.take();
-        while (page == null && (pages.canProvide() || comingPages() > 0)) {
+        while (page == null && (pages.available() + comingPages() > 0)) {
             if (deadline - System.nanoTime() <= 0) {
                 return null;
             }

@@ -34,7 +34,6 @@ public final class Sequence implements AutoCloseable {
     private final List<Page> pages = new ArrayList<>();
     private BlockChain chain;
     private int[] known = {};
-    private int tokens;
     private int writable;
     private @Nullable LayeredLoad loading;
     private @Nullable Preempted preempted;
@@ -58,15 +57,14 @@ public final class Sequence implements AutoCloseable {
     void start(BlockChain beginning, int[] all, List<Page> found, @Nullable LayeredLoad coming) {
         loading = coming;
         chain = beginning;
-        tokens = beginning.tokens();
-        writable = tokens;
-        known = Arrays.copyOf(all, Math.max(tokens, all.length));
+        writable = tokens();
+        known = Arrays.copyOf(all, Math.max(tokens(), all.length));
         pages.addAll(found);
     }
 
     /// Returns how many tokens have their keys and values in the pages.
     public int tokens() {
-        return tokens;
+        return chain.tokens();
     }
 
     /// Returns how many pages it has: those of its tokens, and those that were reserved.
@@ -128,6 +126,7 @@ public final class Sequence implements AutoCloseable {
             throw new IllegalArgumentException(more + " tokens; allowed: 0 and up");
         }
         long deadline = PagedKvCache.deadline(timeout);
+        int tokens = tokens();
         int needed = owner.pagesFor((long) tokens + more);
         List<Page> taken = new ArrayList<>();
         int full = tokens / blockTokens;
@@ -177,6 +176,7 @@ public final class Sequence implements AutoCloseable {
     /// @throws IllegalStateException when they were not reserved
     public void append(int... more) {
         requireLoaded();
+        int tokens = tokens();
         if (tokens + more.length > writable) {
             throw new IllegalStateException(
                     "%s tokens behind %s; reserved: %s".formatted(more.length, tokens, writable - tokens));
@@ -185,7 +185,6 @@ public final class Sequence implements AutoCloseable {
             known = Arrays.copyOf(known, Math.max(2 * known.length, tokens + more.length));
         }
         System.arraycopy(more, 0, known, tokens, more.length);
-        tokens += more.length;
         int before = chain.length();
         chain = chain.extend(more);
         for (int index = before; index < chain.length(); index++) {
@@ -203,13 +202,10 @@ public final class Sequence implements AutoCloseable {
         requireLoaded();
         Sequence other = new Sequence(owner);
         owner.add(other);
-        List<Page> shared = List.copyOf(pages.subList(0, owner.pagesFor(tokens)));
+        List<Page> shared = List.copyOf(pages.subList(0, owner.pagesFor(tokens())));
         shared.forEach(pool::hold);
-        other.start(chain.prefix(chain.length()), known, shared, null);
-        other.chain = chain;
-        other.tokens = tokens;
-        other.writable = tokens;
-        writable = tokens;
+        other.start(chain, known, shared, null);
+        writable = tokens();
         return other;
     }
 
@@ -218,8 +214,8 @@ public final class Sequence implements AutoCloseable {
     /// @param kept tokens, 0 to [#tokens]
     public void truncate(int kept) {
         requireLoaded();
-        if (kept < 0 || kept > tokens) {
-            throw new IllegalArgumentException(kept + " tokens; allowed: 0 to " + tokens);
+        if (kept < 0 || kept > tokens()) {
+            throw new IllegalArgumentException(kept + " tokens; allowed: 0 to " + tokens());
         }
         releaseFrom(owner.pagesFor(kept));
         cut(kept);
@@ -228,7 +224,6 @@ public final class Sequence implements AutoCloseable {
     private void cut(int kept) {
         int full = kept / blockTokens;
         chain = chain.prefix(full).extend(Arrays.copyOfRange(known, full * blockTokens, kept));
-        tokens = kept;
         writable = kept;
     }
 
@@ -249,11 +244,11 @@ public final class Sequence implements AutoCloseable {
     public boolean preempt(Duration timeout) {
         requireLoaded();
         Arena arena = Arena.ofShared();
-        int full = tokens / blockTokens;
+        int full = chain.length();
         MemorySegment last = MemorySegment.NULL;
         boolean[] copied = {false};
         try {
-            if (tokens % blockTokens > 0) {
+            if (tokens() > full * blockTokens) {
                 DeviceSpan page = pages.get(full).span();
                 last = arena.allocate(page.bytes(), 64);
                 owner.stream().copyToHost(page.address(), last);
@@ -290,7 +285,6 @@ public final class Sequence implements AutoCloseable {
         }
         long deadline = PagedKvCache.deadline(timeout);
         owner.poll();
-        int before = tokens;
         BlockChain all = chain;
         boolean hasRoom = owner.load(this, chain.prefix(chain.length()), known, Integer.MAX_VALUE, deadline);
         boolean isWhole = chain.length() == all.length();
@@ -298,7 +292,6 @@ public final class Sequence implements AutoCloseable {
         if (!hasRoom || (isWhole && state.lastPage.byteSize() > 0 && page == null)) {
             stop();
             chain = all;
-            tokens = before;
             return false;
         }
         preempted = null;
@@ -307,13 +300,12 @@ public final class Sequence implements AutoCloseable {
                 pages.add(page);
                 owner.stream().copyToDevice(state.lastPage, page.span().address());
                 chain = all;
-                tokens = before;
             }
             owner.onStream(state.arena::close);
         } catch (DeviceException refused) {
             throw owner.abandon(refused, state.arena::close);
         }
-        writable = tokens;
+        writable = tokens();
         return true;
     }
 

@@ -53,14 +53,10 @@ public final class CudaTier implements TierSource {
     /// @param bytes to begin with, also when the device is opened again; six of 256 parts of `maxBytes` and up
     /// @param maxBytes addresses for as many are taken; 32 MiB and up
     public static CudaTier open(int ordinal, long bytes, long maxBytes) {
-        requireOrdinal(ordinal);
-        return withDriver("GPU " + ordinal, () -> CudaDriver.open(ordinal), bytes, maxBytes);
-    }
-
-    private static void requireOrdinal(int ordinal) {
         if (ordinal < 0) {
             throw new IllegalArgumentException("GPU " + ordinal + "; it takes 0 and up");
         }
+        return withDriver("GPU " + ordinal, () -> CudaDriver.open(ordinal), bytes, maxBytes);
     }
 
     /// The given number of bytes of any device, for tests and for machines without a GPU.
@@ -86,8 +82,7 @@ public final class CudaTier implements TierSource {
     ///     has no more memory, 0 while the device is out
     /// @throws IllegalArgumentException for fewer bytes than it takes, or more
     public long resize(long bytes, Duration timeout) {
-        int unused = geometry.regionsFor(bytes);
-        assert unused > 0 : "no region";
+        int _ = geometry.regionsFor(bytes); // refuses other sizes, also before the store is built
         DeviceTier here = present;
         if (here == null) {
             return 0;

@@ -141,7 +141,7 @@ public final class DevicePages {
 
     /// Takes a free page.
     ///
-    /// @return null when there is none now; see [#canProvide]
+    /// @return null when there is none now; see [#available]
     public synchronized @Nullable Page take() {
         Page page = free.poll();
         if (page != null) {
@@ -162,11 +162,6 @@ public final class DevicePages {
         if (free.size() < demand) {
             wake.run();
         }
-    }
-
-    /// Returns whether more pages are free, or will be without a holder letting go of one.
-    public synchronized boolean canProvide() {
-        return available() > 0;
     }
 
     /// Pages that are free, may be taken of the tier, or can be evicted.
@@ -266,7 +261,7 @@ public final class DevicePages {
         return block;
     }
 
-    /// Returns whether [#find] would find a block, and whether it is a page that has no holder.
+    /// Returns whether a block is a page without a holder.
     public synchronized boolean isCached(BlockKey key) {
         Page page = sealed.get(key);
         return page != null && page.holders == 0;
