@@ -26,8 +26,8 @@ public interface TierListener {
     /// A flush has ended.
     void onFlushed(long tag, boolean durable);
 
-    /// A block or object was found that was written before. Of several with one key the first reported counts. It
-    /// can be read at once.
+    /// A block or object was found that was written before. Of several with one key the first reported counts; a
+    /// block's copy that was written since the opening gives way to it. It can be read at once.
     void onRecovered(TierBlock block, long address);
 
     /// Drops the key: from now on, copies reported by [#onRecovered] for it do not count.
