@@ -19,8 +19,10 @@ import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /// SET and its older forms. The value is in its slots when the command runs.
@@ -335,10 +337,16 @@ final class WriteCommands {
 
     /// INCR, DECR, INCRBY and DECRBY: a value that is a whole number of 64 bits is replaced by another, and no
     /// step of a client is lost. A key that is not here counts as 0, and so may one that was evicted meanwhile.
+    ///
+    /// Clients that count with one key take turns, so none of them has to try again for the sake of another; only a
+    /// SET between a read and the write that follows it makes one try again.
     static final class CounterCommands {
 
-        /// Changes by other clients between a read and the write that follows it.
+        /// Changes by commands of other kinds between a read and the write that follows it.
         private static final int MAX_TRIES = 64;
+
+        /// A power of two.
+        private static final int LOCKS = 64;
 
         /// Longer values cannot be numbers.
         private static final int MAX_DIGITS = 20;
@@ -348,8 +356,10 @@ final class WriteCommands {
         private final KeyspaceRouter keyspaceRouter;
         private final ReadCommands reads;
         private final RespStats stats;
+        private final ReentrantLock[] locks = new ReentrantLock[LOCKS];
 
         CounterCommands(KeyspaceRouter keyspaceRouter, ReadCommands reads, RespStats stats) {
+            Arrays.setAll(locks, _ -> new ReentrantLock());
             this.keyspaceRouter = keyspaceRouter;
             this.reads = reads;
             this.stats = stats;
@@ -385,6 +395,16 @@ final class WriteCommands {
             if (rejection != null) {
                 throw new CommandException(rejection);
             }
+            ReentrantLock turn = locks[Arrays.hashCode(key) & LOCKS - 1];
+            turn.lock();
+            try {
+                addInTurn(session, key, step, out, tries);
+            } finally {
+                turn.unlock();
+            }
+        }
+
+        private void addInTurn(RespSession session, byte[] key, long step, RespEncoder out, int tries) {
             reads.withReadResult(session, key, readResult -> {
                 try {
                     Long sum = tryAdd(key, readResult, step);
