@@ -922,6 +922,7 @@ class ServerDeathTest(unittest.TestCase):
         self.addCleanup(file.close)
         region, _ = client.region_of(view)
         self.assertEqual(values.store(region, [(b"k", [(0, 1 << 20)])]), [Result.COPIED])
+        server.signal(signal.SIGSTOP)  # so that no job ends before the kill, however busy the machine is
         jobs = [values.submit_store(region, [(b"j%d" % n, [(0, 8 << 20)])]) for n in range(20)]
         server.kill()
         until(lambda: (client.poll(), all(job.done for job in jobs))[1], "the end of all jobs", 10)
