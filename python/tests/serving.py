@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pathlib
+import random
 import shlex
 import shutil
 import signal
@@ -30,15 +31,18 @@ def end_with_parent() -> None:
 
 
 def free_ports(count: int) -> List[int]:
-    """Different ports: the system may give one again as soon as its socket is closed."""
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
+    """Different ports, below those that the system gives to sockets without a wish: nothing else gets one meanwhile."""
+    ports: List[int] = []
+    while len(ports) < count:
+        port = random.randrange(10_000, 30_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in ports:
+            ports.append(port)
+    return ports
 
 
 def free_port() -> int:

@@ -3,6 +3,7 @@ package io.kvcache.cluster;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.core.contract.FreePorts;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.Socket;
@@ -35,7 +36,7 @@ final class ClusterTlsTest {
     private static ClusterTls kv1;
 
     private final List<TestMember> members = new ArrayList<>();
-    private final List<Integer> ports = TestMember.freePorts(2);
+    private final List<Integer> ports = FreePorts.take(2);
 
     @BeforeAll
     static void makeCertificates() throws Exception {
@@ -77,7 +78,7 @@ final class ClusterTlsTest {
     void givenAnotherAuthorityOrNone_whenStrangersStart_thenTheyStayAlone() throws Exception {
         TestMember own = member("kv-0", 0, kv0).start();
         TestMember strange = member("kv-1", 1, new TestAuthority(folder, "strangers").issue("kv-1", "kv-1"));
-        TestMember plain = TestMember.of("kv-2", TestMember.freePorts(1).getFirst(), ports);
+        TestMember plain = TestMember.of("kv-2", FreePorts.take(), ports);
         members.add(plain);
 
         Queue<String> warnings = new ConcurrentLinkedQueue<>();

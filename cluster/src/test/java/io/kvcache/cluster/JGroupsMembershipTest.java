@@ -3,6 +3,7 @@ package io.kvcache.cluster;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.core.contract.FreePorts;
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.NodeState;
 import io.kvcache.transport.wire.BodyWriter;
@@ -46,7 +47,7 @@ final class JGroupsMembershipTest {
 
     @Test
     void givenFive_whenAllStartAtOnce_thenTheyFormOneView() throws InterruptedException {
-        List<Integer> ports = TestMember.freePorts(5);
+        List<Integer> ports = FreePorts.take(5);
         IntStream.range(0, 5).forEach(i -> member("kv-" + i, ports.get(i), ports.subList(0, 3)));
 
         TestMember.start(members);
@@ -57,7 +58,7 @@ final class JGroupsMembershipTest {
 
     @Test
     void givenTwo_whenOneChangesItsState_thenBothViewsHaveIt() {
-        List<Integer> ports = TestMember.freePorts(2);
+        List<Integer> ports = FreePorts.take(2);
         TestMember one = member("one", ports.getFirst(), ports).start();
         TestMember other = member("other", ports.getLast(), ports).start();
         TestMember.awaitOneView(members);
@@ -76,7 +77,7 @@ final class JGroupsMembershipTest {
 
     @Test
     void givenTwo_whenOneBroadcasts_thenTheOtherHasTheSameBytes() {
-        List<Integer> ports = TestMember.freePorts(2);
+        List<Integer> ports = FreePorts.take(2);
         TestMember one = member("one", ports.getFirst(), ports).start();
         TestMember other = member("other", ports.getLast(), ports).start();
         TestMember.awaitOneView(members);
@@ -95,7 +96,7 @@ final class JGroupsMembershipTest {
 
     @Test
     void givenTwo_whenOneSendsWhatCannotBeRead_thenTheOtherCountsIt() {
-        List<Integer> ports = TestMember.freePorts(2);
+        List<Integer> ports = FreePorts.take(2);
         TestMember one = member("one", ports.getFirst(), ports).start();
         TestMember other = member("other", ports.getLast(), ports).start();
         TestMember.awaitOneView(members);
@@ -110,7 +111,7 @@ final class JGroupsMembershipTest {
     /// As a server that is stopped does: the system accepts connections to its port, and no process answers.
     @Test
     void givenASeedThatStandsStill_whenTimePasses_thenTheOthersKeepOneView() throws Exception {
-        List<Integer> ports = TestMember.freePorts(3);
+        List<Integer> ports = FreePorts.take(3);
         try (ServerSocket still = new ServerSocket(ports.getLast(), 128, InetAddress.ofLiteral("127.0.0.1"))) {
             TestMember.start(List.of(member("one", ports.getFirst(), ports), member("other", ports.get(1), ports)));
             TestMember.awaitOneView(members);
@@ -128,7 +129,7 @@ final class JGroupsMembershipTest {
     @Test
     void givenAProcessThatIsStopped_whenMegabytesWaitForIt_thenTheOthersGoOnWithoutIt(@TempDir Path folder)
             throws Exception {
-        List<Integer> ports = TestMember.freePorts(3);
+        List<Integer> ports = FreePorts.take(3);
         ClusterSecret secret = ClusterSecret.open(folder.resolve("cluster.secret"));
         for (String name : List.of("one", "other")) {
             add(TestMember.of(
@@ -167,7 +168,7 @@ final class JGroupsMembershipTest {
 
     @Test
     void givenTwo_whenOneLeaves_thenTheOtherIsAlone() {
-        List<Integer> ports = TestMember.freePorts(2);
+        List<Integer> ports = FreePorts.take(2);
         TestMember one = member("one", ports.getFirst(), ports).start();
         TestMember other = member("other", ports.getLast(), ports).start();
         TestMember.awaitOneView(members);
@@ -183,7 +184,7 @@ final class JGroupsMembershipTest {
     @Test
     @Tag("nightly")
     void givenALiveNode_whenAnotherHasItsName_thenItIsRefused() {
-        List<Integer> ports = TestMember.freePorts(2);
+        List<Integer> ports = FreePorts.take(2);
         List<String> seeds = List.of("127.0.0.1:" + ports.getFirst());
         TestMember one = add(
                 TestMember.of(TestMember.info("same", 1), settings("127.0.0.1:" + ports.getFirst(), seeds, "", 3_000)));
@@ -200,7 +201,7 @@ final class JGroupsMembershipTest {
 
     @Test
     void givenTwoClusters_whenOneListsTheOther_thenTheyStayApart() {
-        List<Integer> ports = TestMember.freePorts(2);
+        List<Integer> ports = FreePorts.take(2);
         TestMember one = member("one", ports.getFirst(), ports).start();
         TestMember other = add(TestMember.of(
                 TestMember.info("other"), TestMember.settings("another", ports.getLast(), ports, TestMember.SECRET)));
@@ -214,7 +215,7 @@ final class JGroupsMembershipTest {
     @Test
     @Tag("nightly")
     void givenAMemberThatHasLeft_whenAnotherTakesItsPort_thenPortAndThreadsAreFree() throws InterruptedException {
-        List<Integer> ports = TestMember.freePorts(1);
+        List<Integer> ports = FreePorts.take(1);
         member("one", ports.getFirst(), ports).start().close(); // what JGroups starts once a JVM stays
         Set<Thread> before = Thread.getAllStackTraces().keySet();
 
@@ -230,7 +231,7 @@ final class JGroupsMembershipTest {
 
     @Test
     void givenATakenPort_whenAMemberStarts_thenTheErrorNamesIt() {
-        List<Integer> ports = TestMember.freePorts(1);
+        List<Integer> ports = FreePorts.take(1);
         member("one", ports.getFirst(), ports).start();
         TestMember other = member("other", ports.getFirst(), ports);
 
@@ -270,7 +271,7 @@ final class JGroupsMembershipTest {
 
     @Test
     void givenANameOfTheAddresses_whenTwoStart_thenTheyFormOneView() {
-        int port = TestMember.freePorts(1).getFirst();
+        int port = FreePorts.take();
         for (String address : List.of("127.0.0.1", "127.0.0.2")) {
             add(TestMember.of(
                             TestMember.info(address),

@@ -2,6 +2,7 @@ package io.kvcache.cluster;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.FreePorts;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -29,7 +30,7 @@ final class MemberProcessTest {
     private ClusterSecret secret;
 
     private final List<MemberProcess> processes = new ArrayList<>();
-    private final List<Integer> ports = TestMember.freePorts(MEMBERS);
+    private final List<Integer> ports = FreePorts.take(MEMBERS);
 
     @AfterEach
     void close() {

@@ -3,6 +3,7 @@ package io.kvcache.cluster;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.cluster.JGroupsStack.SecretSockets;
+import io.kvcache.core.contract.FreePorts;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
@@ -35,7 +36,7 @@ import org.junit.jupiter.api.Test;
 final class SecretSocketsTest {
 
     private final List<TestMember> members = new ArrayList<>();
-    private final List<Integer> ports = TestMember.freePorts(2);
+    private final List<Integer> ports = FreePorts.take(2);
     private final Queue<String> warnings = new ConcurrentLinkedQueue<>();
     private final List<Logger> loggers = List.of(
             Logger.getLogger(MemberServerSocket.class.getName()), Logger.getLogger(SecretSockets.class.getName()));

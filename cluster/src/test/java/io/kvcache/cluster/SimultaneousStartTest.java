@@ -2,6 +2,7 @@ package io.kvcache.cluster;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.FreePorts;
 import io.kvcache.core.contract.Repetitions;
 import java.time.Duration;
 import java.util.List;
@@ -36,7 +37,7 @@ final class SimultaneousStartTest {
     }
 
     private static void start(int listed) throws InterruptedException {
-        List<Integer> ports = TestMember.freePorts(MEMBERS);
+        List<Integer> ports = FreePorts.take(MEMBERS);
         List<TestMember> members = IntStream.range(0, MEMBERS)
                 .mapToObj(i -> member(i, ports, listed))
                 .toList();

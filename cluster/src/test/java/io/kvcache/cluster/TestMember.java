@@ -8,17 +8,13 @@ import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.NodeState;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
-import java.util.stream.IntStream;
 
 /// A member of a group in this JVM, over the loopback interface.
 ///
@@ -120,27 +116,6 @@ record TestMember(ViewKeeper keeper, NodeInfo info) implements AutoCloseable {
         while (!condition.getAsBoolean()) {
             assertThat(System.nanoTime() - start).as(otherwise).isLessThan(WAIT_NANOS);
             Pause.briefly();
-        }
-    }
-
-    /// Ports that were free a moment ago.
-    static List<Integer> freePorts(int count) {
-        List<ServerSocket> sockets = new ArrayList<>();
-        try {
-            for (int i = 0; i < count; i++) {
-                sockets.add(new ServerSocket(0, 1, InetAddress.getLoopbackAddress()));
-            }
-            return sockets.stream().map(ServerSocket::getLocalPort).toList();
-        } catch (IOException none) {
-            throw new UncheckedIOException(none);
-        } finally {
-            IntStream.range(0, sockets.size()).forEach(i -> {
-                try {
-                    sockets.get(i).close();
-                } catch (IOException ignored) {
-                    // the port stays taken, and the test says so
-                }
-            });
         }
     }
 }

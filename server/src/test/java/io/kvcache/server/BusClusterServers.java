@@ -2,6 +2,7 @@ package io.kvcache.server;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.FreePorts;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.cluster.ClusterMember;
@@ -11,8 +12,6 @@ import io.kvcache.server.config.ServerConfig;
 import io.kvcache.transport.client.RemoteKvCache;
 import io.kvcache.transport.cluster.BlockGroup;
 import io.kvcache.transport.peer.ClusteredKvCache;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -54,13 +53,7 @@ final class BusClusterServers implements AutoCloseable {
 
     /// @param more settings
     CacheServer start(String node, String more) throws Exception {
-        Integer port = ports.get(node);
-        if (port == null) {
-            try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getByName("127.0.0.2"))) {
-                port = free.getLocalPort();
-            }
-            ports.put(node, port);
-        }
+        int port = ports.computeIfAbsent(node, _ -> FreePorts.take());
         String yaml = """
                 memory: { host_bytes: 64MiB }
                 transport: { listen: "127.0.0.2:%d", shared_memory: "off" }

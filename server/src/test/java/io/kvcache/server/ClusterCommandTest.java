@@ -3,6 +3,7 @@ package io.kvcache.server;
 import static io.kvcache.server.cli.CliRunner.run;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.FreePorts;
 import io.kvcache.server.cli.CliRunner.CliResult;
 import io.kvcache.transport.cluster.ClusterNode;
 import io.kvcache.transport.cluster.NodeInfo;
@@ -22,7 +23,7 @@ final class ClusterCommandTest {
 
     @Test
     void givenAServerThatJoins_whenItsStatusIsAsked_thenItFailsAndSaysSo() throws Exception {
-        int port = TestMembership.freePort();
+        int port = FreePorts.take();
         List<CliResult> meanwhile = new ArrayList<>();
         TestMembership membership = new TestMembership(() -> {
             meanwhile.add(run("cluster", "status", "--port=" + port));

@@ -7,6 +7,7 @@ import static io.kvcache.server.BusClusterServers.putAll;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.FreePorts;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.server.config.ConfigReader;
@@ -227,7 +228,7 @@ final class ClusterDrainTest {
 
     @Test
     void givenAServerThatJoins_whenItIsDrained_thenItRefuses() throws Exception {
-        int port = TestMembership.freePort();
+        int port = FreePorts.take();
         List<String> meanwhile = new ArrayList<>();
         TestMembership membership = new TestMembership(() -> {
             try (HttpTestClient client = new HttpTestClient(port)) {

@@ -4,6 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.core.contract.FreePorts;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.server.cluster.ClusterMember;
 import io.kvcache.server.config.ConfigException;
@@ -16,8 +17,6 @@ import io.kvcache.transport.cluster.NodeState;
 import io.kvcache.transport.peer.ClusteredKvCache;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.net.http.HttpResponse;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -133,10 +132,7 @@ final class ClusteredServerTest {
 
     @Test
     void givenAServerThatJoins_whenAsked_thenItIsNotReadyUntilItServes() throws Exception {
-        int port;
-        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            port = free.getLocalPort();
-        }
+        int port = FreePorts.take();
         List<String> meanwhile = new ArrayList<>();
         TestMembership membership = new TestMembership(() -> meanwhile.add(readiness(port)));
 
@@ -149,7 +145,7 @@ final class ClusteredServerTest {
 
     @Test
     void givenAServerThatJoins_whenClientsReadAndWrite_thenTheyHearThatItJoins() throws Exception {
-        int port = TestMembership.freePort();
+        int port = FreePorts.take();
         List<String> meanwhile = new ArrayList<>();
         TestMembership membership = new TestMembership(() -> {
             try (Jedis client = new Jedis("127.0.0.1", port, 20_000)) {

@@ -1,6 +1,7 @@
 package io.kvcache.server;
 
 import io.kvcache.cluster.Membership;
+import io.kvcache.core.contract.FreePorts;
 import io.kvcache.core.contract.Pause;
 import io.kvcache.server.cluster.ClusterMember;
 import io.kvcache.server.config.ConfigException;
@@ -9,9 +10,6 @@ import io.kvcache.server.config.HostResources;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.transport.cluster.NodeInfo;
 import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -39,18 +37,11 @@ final class RedisClusterServers implements AutoCloseable {
     private final Path folder;
     private final Network network = new Network();
     private final Map<Integer, CacheServer> running = new TreeMap<>();
-    private final List<Integer> ports = new ArrayList<>();
+    private final List<Integer> ports = FreePorts.take(COUNT);
 
     /// @param folder of the disks
     RedisClusterServers(Path folder) {
         this.folder = folder;
-        for (int number = 0; number < COUNT; number++) {
-            try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-                ports.add(free.getLocalPort());
-            } catch (IOException failed) {
-                throw new UncheckedIOException(failed);
-            }
-        }
     }
 
     /// Of all servers, also of those that do not run.

@@ -8,8 +8,6 @@ import io.kvcache.server.config.HostResources;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.transport.cluster.NodeInfo;
 import java.io.IOException;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -48,13 +46,6 @@ final class TestMembership implements Membership {
         ServerConfig config = new ConfigReader(new HostResources(1L << 30, 2), Map.of())
                 .read(new ConfigReader.Source("f", yaml), Map.of());
         return CacheServer.start(config, cluster -> new ClusterMember(cluster, this, null));
-    }
-
-    /// Returns a port that was free a moment ago.
-    static int freePort() throws IOException {
-        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            return free.getLocalPort();
-        }
     }
 
     /// What this server told, in order.

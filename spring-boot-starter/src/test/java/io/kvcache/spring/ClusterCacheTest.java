@@ -3,15 +3,12 @@ package io.kvcache.spring;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.KvCache;
+import io.kvcache.core.contract.FreePorts;
 import io.kvcache.junit.KvCacheServerExtension;
 import io.kvcache.spring.actuate.KvCacheHealthAutoConfiguration;
 import io.kvcache.spring.actuate.KvCacheHealthIndicator;
 import io.kvcache.transport.client.RemoteKvCache;
 import io.kvcache.transport.peer.ClusteredKvCache;
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.TimeUnit;
@@ -32,7 +29,7 @@ import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 @TestMethodOrder(MethodOrderer.OrderAnnotation.class)
 final class ClusterCacheTest {
 
-    private static final List<Integer> PORTS = List.of(freePort(), freePort());
+    private static final List<Integer> PORTS = List.of(FreePorts.take(), FreePorts.take());
 
     @RegisterExtension
     static final KvCacheServerExtension FIRST = server(0);
@@ -44,14 +41,6 @@ final class ClusterCacheTest {
             .withConfiguration(
                     AutoConfigurations.of(KvCacheAutoConfiguration.class, KvCacheHealthAutoConfiguration.class))
             .withPropertyValues("kvcache.memory-bytes=16MB");
-
-    private static int freePort() {
-        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            return free.getLocalPort();
-        } catch (IOException none) {
-            throw new UncheckedIOException(none);
-        }
-    }
 
     private static KvCacheServerExtension server(int node) {
         return KvCacheServerExtension.builder()

@@ -5,13 +5,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.tools.attach.VirtualMachine;
+import io.kvcache.core.contract.FreePorts;
 import io.kvcache.server.cli.CliRunner.CliResult;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -41,21 +41,6 @@ final class ClusterProcessTest {
 
     @TempDir
     private Path folder = Path.of("");
-
-    /// Ports that were free a moment ago.
-    private static List<Integer> freePorts(int count) throws IOException {
-        List<ServerSocket> sockets = new ArrayList<>();
-        try {
-            for (int i = 0; i < count; i++) {
-                sockets.add(new ServerSocket(0, 1, InetAddress.getLoopbackAddress()));
-            }
-            return sockets.stream().map(ServerSocket::getLocalPort).toList();
-        } finally {
-            for (ServerSocket socket : sockets) {
-                socket.close();
-            }
-        }
-    }
 
     private CompletableFuture<ServeCommandProcess> start(int number, List<Integer> ports, String... more) {
         List<String> seeds = ports.stream().map(port -> "127.0.0.1:" + port).toList();
@@ -126,7 +111,7 @@ final class ClusterProcessTest {
 
     @Test
     void givenThreeServers_whenStartedAndOneStopped_thenStatusShowsOneView() throws Exception {
-        List<Integer> ports = freePorts(3);
+        List<Integer> ports = FreePorts.take(3);
         List<ServeCommandProcess> servers = new ArrayList<>();
         try {
             startAll(ports, servers);
@@ -182,7 +167,7 @@ final class ClusterProcessTest {
         Files.writeString(secret, "0123456789abcdef0123456789abcdef");
         Files.setPosixFilePermissions(secret, PosixFilePermissions.fromString("rw-r--r--"));
 
-        assertThatThrownBy(() -> start(0, freePorts(1)).join().close()).isNotNull();
+        assertThatThrownBy(() -> start(0, FreePorts.take(1)).join().close()).isNotNull();
 
         assertThat(folder.resolve("errors-0"))
                 .content()
@@ -191,7 +176,7 @@ final class ClusterProcessTest {
 
     @Test
     void givenTwoServers_whenOneIsDrained_thenItRunsOnUntilItIsStopped() throws Exception {
-        List<Integer> ports = freePorts(2);
+        List<Integer> ports = FreePorts.take(2);
         CompletableFuture<ServeCommandProcess> starting = start(0, ports);
         try (ServeCommandProcess drained = starting.join()) {
             CliResult refused = run("drain", drained);
@@ -250,7 +235,7 @@ final class ClusterProcessTest {
     @Test
     void givenAnOwnerThatStandsStill_whenItsKeysAreRead_thenTheyAreNeverMissing() throws Exception {
         String[] patient = {"--set", "cluster.failure_after=60s"}; // the view stays as it is
-        List<Integer> ports = freePorts(2);
+        List<Integer> ports = FreePorts.take(2);
         List<CompletableFuture<ServeCommandProcess>> starting = IntStream.range(0, 2)
                 .mapToObj(number -> start(number, ports, patient))
                 .toList();
@@ -288,7 +273,7 @@ final class ClusterProcessTest {
     @Test
     @Tag("nightly")
     void givenAServerThatStandsStillForLong_whenItIsOut_thenTheOthersStayTogether() throws Exception {
-        List<Integer> ports = freePorts(3);
+        List<Integer> ports = FreePorts.take(3);
         List<ServeCommandProcess> servers = new ArrayList<>();
         try {
             startAll(ports, servers);

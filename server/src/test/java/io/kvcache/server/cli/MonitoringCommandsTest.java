@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.contract.FreePorts;
 import io.kvcache.core.contract.Pause;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
@@ -16,8 +17,6 @@ import io.kvcache.server.config.HostResources;
 import io.kvcache.server.zmq.ZmqPublisher;
 import java.io.PrintWriter;
 import java.io.StringWriter;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
@@ -140,10 +139,7 @@ final class MonitoringCommandsTest {
 
     @Test
     void givenNoPublisherYet_whenFollowedOverZeroMq_thenItWaitsAndSaysSoOnce() throws Exception {
-        int port;
-        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            port = free.getLocalPort();
-        }
+        int port = FreePorts.take();
         String endpoint = "tcp://127.0.0.1:" + port;
         String waits = "waiting for a publisher at " + endpoint;
         StringWriter said = new StringWriter();
@@ -173,10 +169,7 @@ final class MonitoringCommandsTest {
 
     @Test
     void givenNoReplayEndpoint_whenAReplayIsAskedFor_thenThatIsSaid() throws Exception {
-        int port;
-        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            port = free.getLocalPort();
-        }
+        int port = FreePorts.take();
         try (CacheServer server = server(Map.of("events.publish", "tcp://127.0.0.1:*"))) {
             String from = "--zmq=" + Objects.requireNonNull(server.publisher()).publishEndpoint();
             assertThat(run(1, "events", from, "--replay=tcp://127.0.0.1:" + port, "--snapshot"))
