@@ -15,6 +15,7 @@ import io.kvcache.planner.lab.TierComparison.TierShares;
 import io.kvcache.planner.lab.TierPrices;
 import io.kvcache.planner.replay.PolicyReplay;
 import io.kvcache.planner.replay.SimulatedCache;
+import io.kvcache.planner.report.Column;
 import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.report.TierHtmlReport;
 import io.kvcache.planner.trace.Trace;
@@ -40,15 +41,18 @@ import picocli.CommandLine.Option;
 /// the first token.
 @Command(
         name = "tiers",
-        description = "Compare policies and rules of admission over host memory and a disk: hits, prefill time saved,"
-                + " the same less the time of moving (net), time to the first token, blocks written and all bytes"
-                + " that the disk got, both of what was put.",
+        description =
+                "Compare policies and rules of admission over host memory and a disk, and a GPU's memory: hits, prefill time saved,"
+                        + " the same less the time of moving (net), time to the first token, blocks written and all bytes"
+                        + " that the disk got, both of what was put.",
         mixinStandardHelpOptions = true,
         sortOptions = false)
 final class TierLabCommand implements Callable<Integer> {
 
     /// Rounding of host memory, in times what was asked for, that goes without saying.
     private static final double MAX_OVERSHOOT = 1.3;
+
+    private static final String NO_DEVICE = "0";
 
     @Mixin
     private final CommandIo io = new CommandIo();
@@ -72,6 +76,14 @@ final class TierLabCommand implements Callable<Integer> {
             defaultValue = "2",
             description = "Host memory in percent of the distinct blocks, in whole slabs. Default: ${DEFAULT-VALUE}.")
     private String host = "";
+
+    @Option(
+            names = "--device",
+            paramLabel = "PERCENT",
+            defaultValue = NO_DEVICE,
+            description = "Memory of the engine's GPU that keeps blocks in front of host memory, in percent of the"
+                    + " distinct blocks. Default: none.")
+    private String device = "";
 
     @Option(
             names = "--disk",
@@ -122,7 +134,7 @@ final class TierLabCommand implements Callable<Integer> {
         TierLabOptions tierLabOptions = tierLabOptions();
         engine.printRemarks(io.err());
         PlanningRows rows = new PlanningRows(
-                io, new RowPrinter(io, format.format()), tierLabOptions.sources, TierHtmlReport.COLUMNS);
+                io, new RowPrinter(io, format.format()), tierLabOptions.sources, tierLabOptions.columns());
         AtomicLong wrong = new AtomicLong();
         rows.forEachTrace((trace, sha256, progressLine) -> {
             engine.printRemarks(trace, io.err());
@@ -140,7 +152,7 @@ final class TierLabCommand implements Callable<Integer> {
         }
         Path chosen = folder;
         Path place = chosen == null ? Files.createTempDirectory("kvcache-lab") : chosen;
-        TierHtmlReport page = new TierHtmlReport(read, sha256);
+        TierHtmlReport page = new TierHtmlReport(tierLabOptions.columns(), read, sha256);
         try {
             return run(
                     tierLabOptions,
@@ -162,7 +174,12 @@ final class TierLabCommand implements Callable<Integer> {
             TierShares shares,
             List<SimulatedCache> policies,
             List<AdmissionKind> admissions,
-            Optional<TierPrices> prices) {}
+            Optional<TierPrices> prices) {
+
+        List<Column> columns() {
+            return TierHtmlReport.columns(shares.device() > 0);
+        }
+    }
 
     private long run(
             TierLabOptions tierLabOptions,
@@ -270,7 +287,9 @@ final class TierLabCommand implements Callable<Integer> {
             html.checkWritable();
             seeds.checkWithout("--html", html.isGiven());
             TierShares shares = new TierShares(
-                    PlanningOptions.parseShare("--host", host), PlanningOptions.parseShare("--disk", disk));
+                    device.equals(NO_DEVICE) ? 0 : PlanningOptions.parseShare("--device", device),
+                    PlanningOptions.parseShare("--host", host),
+                    PlanningOptions.parseShare("--disk", disk));
             if (first < 1) {
                 throw PlanningOptions.invalidOption("--first", String.valueOf(first), "at least 1");
             }
@@ -303,8 +322,9 @@ final class TierLabCommand implements Callable<Integer> {
         if (!headed) {
             headed = true;
             output.head(
-                    "%s: host memory for %,d blocks (%.2f %% of the distinct ones), a disk for %,d (%.2f %%); %s",
+                    "%s: %shost memory for %,d blocks (%.2f %% of the distinct ones), a disk for %,d (%.2f %%); %s",
                     row.text("trace"),
+                    deviceText(row),
                     row.count("hostBlocks"),
                     100 * row.number("hostShare"),
                     row.count("diskBlocks"),
@@ -313,6 +333,16 @@ final class TierLabCommand implements Callable<Integer> {
         }
         output.add(row.put("engine", engine.title())
                 .put("requests", read.requests().size()));
+    }
+
+    private static String deviceText(ResultRow row) {
+        return row.count("deviceBlocks") == 0
+                ? ""
+                : String.format(
+                        Locale.ROOT,
+                        "a GPU's memory for %,d blocks (%.2f %%), ",
+                        row.count("deviceBlocks"),
+                        100 * row.number("deviceShare"));
     }
 
     private static void explain(PlanningRows output) {

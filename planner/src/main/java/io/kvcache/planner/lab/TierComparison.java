@@ -53,13 +53,16 @@ public final class TierComparison {
     }
 
     /// Shares of the trace's distinct blocks, above 0 to 1.
-    public record TierShares(double host, double disk) {}
-
-    /// Both tiers in blocks.
     ///
+    /// @param device 0 where the engine's device keeps none
+    public record TierShares(double device, double host, double disk) {}
+
+    /// The tiers in blocks.
+    ///
+    /// @param deviceBlocks in whole regions
     /// @param hostBlocks in whole slabs
     /// @param blockBytes real bytes of a block in the store
-    private record TierCapacity(int hostBlocks, int diskBlocks, int blockBytes) {}
+    private record TierCapacity(int deviceBlocks, int hostBlocks, int diskBlocks, int blockBytes) {}
 
     /// Distinct full blocks of the trace, of which capacities are shares.
     public int distinctBlocks() {
@@ -69,12 +72,12 @@ public final class TierComparison {
     /// Blocks that host memory has room for when a share of them is asked for: it comes in whole
     /// slabs.
     public int hostBlocks(double share) {
-        return capacity(new TierShares(share, share)).hostBlocks;
+        return capacity(new TierShares(0, share, share)).hostBlocks;
     }
 
     /// Blocks that the disk has room for when a share of them is asked for.
     public int diskBlocks(double share) {
-        return capacity(new TierShares(share, share)).diskBlocks;
+        return capacity(new TierShares(0, share, share)).diskBlocks;
     }
 
     /// Returns whether the trace says when requests came.
@@ -99,13 +102,17 @@ public final class TierComparison {
                 capacity.hostBlocks,
                 capacity.blockBytes,
                 TierReplay.Settings.disk(folder, capacity.diskBlocks, capacity.blockBytes),
-                admission);
+                admission,
+                capacity.deviceBlocks == 0
+                        ? 0
+                        : TierReplay.Settings.deviceBytes(capacity.deviceBlocks, capacity.blockBytes));
         EngineReplay engineReplay = new EngineReplay();
         TierReplay.requireEmpty(folder);
         TierReplay.silenceTiers();
         try {
             return row(
                     settings,
+                    capacity,
                     TierReplay.run(forest, settings, TierReplay.RequestRange.of(forest, 0), engineReplay),
                     engineReplay);
         } finally {
@@ -113,12 +120,13 @@ public final class TierComparison {
         }
     }
 
-    private ResultRow row(TierReplay.Settings settings, TierReplayResult result, EngineReplay engineReplay) {
-        TierCapacity capacity = new TierCapacity(settings.hostBlocks(), settings.diskBlocks(), settings.blockBytes());
+    private ResultRow row(
+            TierReplay.Settings settings, TierCapacity capacity, TierReplayResult result, EngineReplay engineReplay) {
         TierReplayResult.DiskWrites diskWrites = result.written();
         double scale = (double) trace.blockBytes(hardware.bytesPerToken()) / settings.blockBytes();
         Found found = new Found(
                 result.totals(),
+                result.deviceHits(),
                 result.hostHits(),
                 gap(capacity).closedShare(result.totals().blockHits()),
                 engineReplay.host.mean(),
@@ -133,10 +141,10 @@ public final class TierComparison {
                 .put("seconds", result.seconds());
     }
 
-    /// Runs a policy through the model of both tiers, an LRU disk below it.
+    /// Runs a policy through the model of host memory and an LRU disk below it, without a device.
     public ResultRow runModel(SimulatedCache policy, TierShares shares) {
         long start = System.nanoTime();
-        TierCapacity capacity = capacity(shares);
+        TierCapacity capacity = capacity(new TierShares(0, shares.host, shares.disk));
         EngineFeed engineFeed = new EngineFeed(trace, hardware, 0);
         TwoTierCacheModel.TierOutcome outcome = new TwoTierCacheModel(forest, capacity.hostBlocks, capacity.diskBlocks)
                 .run(policy, gap(capacity), engineFeed);
@@ -173,12 +181,15 @@ public final class TierComparison {
                 .put("run", run)
                 .put("policy", policy)
                 .put("admission", admission.commandName())
+                .put("deviceBlocks", capacity.deviceBlocks)
+                .put("deviceShare", (double) capacity.deviceBlocks / forest.nodeCount())
                 .put("hostBlocks", capacity.hostBlocks)
                 .put("hostShare", (double) capacity.hostBlocks / forest.nodeCount())
                 .put("diskBlocks", capacity.diskBlocks)
                 .put("diskShare", (double) capacity.diskBlocks / forest.nodeCount())
                 .put("blockHitRatio", found.totals.blockHitRatio())
                 .put("tokenHitRatio", found.totals.tokenHitRatio())
+                .put("deviceHitRatio", accesses == 0 ? 0.0 : (double) found.deviceHits / accesses)
                 .put("hostHitRatio", accesses == 0 ? 0.0 : (double) found.hostHits / accesses)
                 .put("gapClosed", found.gapClosed)
                 .put("prefillSecondsSaved", engine.prefillSecondsSaved())
@@ -201,7 +212,16 @@ public final class TierComparison {
         int disk = (int) Math.max(1, Math.round(shares.disk * forest.nodeCount()));
         int blockBytes = blockBytes(host);
         long slab = SlabPool.MAX_SLAB_BYTES / blockBytes;
-        return new TierCapacity(Math.toIntExact(Math.ceilDiv(host, slab) * slab), disk, blockBytes);
+        return new TierCapacity(
+                deviceBlocks(shares.device, blockBytes),
+                Math.toIntExact(Math.ceilDiv(host, slab) * slab),
+                disk,
+                blockBytes);
+    }
+
+    private int deviceBlocks(double share, int blockBytes) {
+        int wanted = (int) Math.round(share * forest.nodeCount());
+        return share == 0 ? 0 : TierReplay.Settings.deviceBlocks(Math.max(1, wanted), blockBytes);
     }
 
     private static int blockBytes(int hostBlocks) {
@@ -221,8 +241,8 @@ public final class TierComparison {
         private final Occupancy disk = new Occupancy();
 
         @Override
-        public void found(int number, int hostBlocks, int blocks) {
-            engineFeed.serve(number, hostBlocks, blocks);
+        public void found(int number, TierReplay.BlocksFound found) {
+            engineFeed.serve(number, found.device(), found.device() + found.host(), found.blocks());
         }
 
         @Override
@@ -282,6 +302,7 @@ public final class TierComparison {
             return new TierOutcome(
                     new Found(
                             all.totals(),
+                            0,
                             inHost.totals().blockHits(),
                             gap.closedShare(hits),
                             host.occupancy.mean(),
@@ -350,5 +371,11 @@ public final class TierComparison {
     }
 
     /// The hits of a run, and how full the tiers were, the mean over the requests.
-    record Found(HitTotals totals, long hostHits, double gapClosed, double hostOccupancy, double diskOccupancy) {}
+    record Found(
+            HitTotals totals,
+            long deviceHits,
+            long hostHits,
+            double gapClosed,
+            double hostOccupancy,
+            double diskOccupancy) {}
 }

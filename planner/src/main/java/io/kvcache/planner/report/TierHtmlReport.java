@@ -17,7 +17,8 @@ import org.jspecify.annotations.Nullable;
 public final class TierHtmlReport {
 
     /// Columns of every policy with every rule of admission.
-    public static final List<Column> COLUMNS = List.of(
+    private static final List<Column> COLUMNS = List.of(
+            Column.key("deviceShare"),
             Column.key("hostShare"),
             Column.key("diskShare"),
             Column.key("policy", 14),
@@ -25,6 +26,7 @@ public final class TierHtmlReport {
             Column.key("admission", 11),
             Column.percent("block hits", "blockHitRatio"),
             Column.percent("token hits", "tokenHitRatio"),
+            Column.percent("on device", "deviceHitRatio"),
             Column.percent("in host", "hostHitRatio"),
             Column.percent("of gap", "gapClosed"),
             Column.wholeSeconds("saved", "prefillSecondsSaved"),
@@ -41,15 +43,27 @@ public final class TierHtmlReport {
             Column.percent("bytes of put", "diskBytesOfPut"),
             Column.count("wrong", "wrongBlocks"));
 
+    private final List<Column> columns;
     private final String sha256;
     private final Trace trace;
     private final List<ResultRow> rows = new ArrayList<>();
 
+    /// @param columns of its table
     /// @param trace that all rows are of
     /// @param sha256 of the whole trace
-    public TierHtmlReport(Trace trace, String sha256) {
+    public TierHtmlReport(List<Column> columns, Trace trace, String sha256) {
+        this.columns = columns;
         this.trace = trace;
         this.sha256 = sha256;
+    }
+
+    /// The columns of a table.
+    ///
+    /// @param withDevice whether a GPU keeps blocks
+    public static List<Column> columns(boolean withDevice) {
+        return COLUMNS.stream()
+                .filter(column -> withDevice || !column.field().startsWith("device"))
+                .toList();
     }
 
     /// One policy with one rule of admission.
@@ -71,15 +85,22 @@ public final class TierHtmlReport {
                         rows.isEmpty() ? "" : capacities(rows.getFirst()),
                         sha256));
         htmlReport.addCharts(List.of(hitChart(), savedChart(), firstTokenChart(), writtenChart(), takenChart()));
-        htmlReport.addTable(HtmlTable.of("Every policy with every rule of admission", COLUMNS, rows));
+        htmlReport.addTable(HtmlTable.of("Every policy with every rule of admission", columns, rows));
         return htmlReport;
     }
 
     private static String capacities(ResultRow row) {
         return String.format(
                 Locale.ROOT,
-                ", %,d distinct full blocks; host memory for %,d (%s of them), a disk for %,d (%s)",
+                ", %,d distinct full blocks; %shost memory for %,d (%s of them), a disk for %,d (%s)",
                 Math.round(row.number("diskBlocks") / row.number("diskShare")),
+                row.count("deviceBlocks") == 0
+                        ? ""
+                        : String.format(
+                                Locale.ROOT,
+                                "a GPU's memory for %,d (%s), ",
+                                row.count("deviceBlocks"),
+                                HtmlReport.percent(row.number("deviceShare"))),
                 row.count("hostBlocks"),
                 HtmlReport.percent(row.number("hostShare")),
                 row.count("diskBlocks"),
@@ -91,8 +112,13 @@ public final class TierHtmlReport {
                 "Block hit ratio",
                 Chart.ChartType.STACKED_BARS,
                 new Chart.Axis("blocks found", true, null),
+                series("on a GPU", SeriesRole.BASELINE, row -> row.number("deviceHitRatio")),
                 series("in host memory", SeriesRole.SUBJECT, row -> row.number("hostHitRatio")),
-                series("on disk", SeriesRole.OTHER, row -> row.number("blockHitRatio") - row.number("hostHitRatio")));
+                series("on disk", SeriesRole.OTHER, TierHtmlReport::diskHitRatio));
+    }
+
+    private static double diskHitRatio(ResultRow row) {
+        return row.number("blockHitRatio") - row.number("deviceHitRatio") - row.number("hostHitRatio");
     }
 
     private Chart savedChart() {

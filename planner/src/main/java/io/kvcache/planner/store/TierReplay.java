@@ -9,9 +9,13 @@ import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.stats.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierStats;
+import io.kvcache.gpu.driver.DeviceDriver;
+import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.host.FakeDeviceDriver;
 import io.kvcache.gpu.tier.CudaTier;
-import io.kvcache.gpu.tier.DeviceBlockTable;
+import io.kvcache.gpu.tier.DeviceBlockMap;
+import io.kvcache.gpu.tier.DeviceGeometry;
 import io.kvcache.planner.replay.HitCounter;
 import io.kvcache.planner.replay.HitCounter.HitTotals;
 import io.kvcache.planner.replay.PrefixForest;
@@ -20,14 +24,20 @@ import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
 import io.kvcache.tiers.disk.DiskGeometry;
 import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.HashSet;
+import java.util.Objects;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.logging.Level;
 import java.util.logging.Logger;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -43,6 +53,12 @@ public final class TierReplay {
     /// Longer than any disk operation takes. A wait of this length ends with an error.
     private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(60);
 
+    /// The smallest device.
+    private static final long MIN_DEVICE_BYTES = 1 << 20;
+
+    /// The least change of a device that makes its regions larger by a page, where it has the fewest regions.
+    private static final long DEVICE_STEP_BYTES = 16L * DiskGeometry.PAGE_BYTES;
+
     private static final long POLL_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
 
     private final Settings settings;
@@ -50,7 +66,7 @@ public final class TierReplay {
     private final HitCounter allHits;
     private final HitCounter hostHits;
     private final HitCounter deviceHits;
-    private final @Nullable CudaTier device;
+    private final @Nullable ReplayDevice device;
     private long putBytes;
     private long blocksServed;
     private long wrongBlocks;
@@ -84,6 +100,23 @@ public final class TierReplay {
             return LiveBlockCapacity.smallestDisk(directory, liveBlocks, blockBytes);
         }
 
+        /// Bytes of the smallest device on which so many blocks may be alive.
+        public static long deviceBytes(int blocks, int blockBytes) {
+            long live = blocks * LiveBlockCapacity.slotBytes(blockBytes);
+            long bytes = DeviceGeometry.of(MIN_DEVICE_BYTES).bytes();
+            while (DeviceGeometry.of(bytes).aliveBytes() < live) {
+                long missing = live - DeviceGeometry.of(bytes).aliveBytes();
+                bytes += Math.ceilDiv(missing, DEVICE_STEP_BYTES) * DEVICE_STEP_BYTES;
+            }
+            return bytes;
+        }
+
+        /// Blocks that may be alive on that device: as many, or a few more.
+        public static int deviceBlocks(int blocks, int blockBytes) {
+            long live = DeviceGeometry.of(deviceBytes(blocks, blockBytes)).aliveBytes();
+            return Math.toIntExact(live / LiveBlockCapacity.slotBytes(blockBytes));
+        }
+
         /// Blocks that may be alive on the disk.
         public int diskBlocks() {
             return Math.toIntExact(LiveBlockCapacity.capacityOf(disk, blockBytes));
@@ -109,11 +142,7 @@ public final class TierReplay {
         allHits = new HitCounter(forest, counted);
         hostHits = new HitCounter(forest, counted);
         deviceHits = new HitCounter(forest, counted);
-        device = settings.deviceBytes == 0 ? null : device(settings.deviceBytes);
-    }
-
-    private static CudaTier device(long bytes) {
-        return CudaTier.withDriver("host memory as a device", () -> FakeDeviceDriver.open(2 * bytes), bytes);
+        device = settings.deviceBytes == 0 ? null : new ReplayDevice(settings.deviceBytes, settings.blockBytes);
     }
 
     /// Hears of each request that was served, when all writes have ended.
@@ -126,10 +155,20 @@ public final class TierReplay {
         void onServed(int request, TieredKvCache cache, long put);
 
         /// A request has found its leading blocks.
-        ///
-        /// @param hostBlocks of these, that were in host memory when it came
-        /// @param blocks that came from host memory and disk
-        default void found(int request, int hostBlocks, int blocks) {}
+        default void found(int request, BlocksFound found) {}
+    }
+
+    /// Leading blocks that a request has found, each counted where the engine took it from.
+    ///
+    /// @param device that the device had
+    /// @param host that were in host memory when the request came
+    /// @param disk that were read from the disk
+    public record BlocksFound(int device, int host, int disk) {
+
+        /// All of them.
+        public int blocks() {
+            return device + host + disk;
+        }
     }
 
     /// Serves requests, once.
@@ -141,11 +180,12 @@ public final class TierReplay {
     private TierReplayResult run(RequestRange requestRange, RequestListener requestListener) {
         long start = System.nanoTime();
         TierReplayResult.DiskWrites diskWrites;
-        try (TieredKvCache cache = open(settings, device)) {
+        try (ReplayDevice _ = device;
+                TieredKvCache cache = open(settings, device)) {
             cache.register(chains.namespace());
             await("what the disk held is told", () -> !cache.isRecovering());
             for (int request = requestRange.first; request < requestRange.end; request++) {
-                serve(cache, chains.chainOf(request), request, requestListener);
+                requestListener.found(request, serve(cache, chains.chainOf(request), request));
                 await("all is written", () -> isSettled(cache.offloadStats()));
                 requestListener.onServed(request, cache, putBytes);
             }
@@ -166,7 +206,7 @@ public final class TierReplay {
         return open(settings, null);
     }
 
-    private static TieredKvCache open(Settings settings, @Nullable CudaTier device) {
+    private static TieredKvCache open(Settings settings, @Nullable ReplayDevice device) {
         long hostBytes = StoreReplay.Settings.hostBytes(settings.hostBlocks(), settings.blockBytes());
         TieredKvCacheBuilder builder = TieredKvCache.builder()
                 .hostBytes(hostBytes)
@@ -177,42 +217,56 @@ public final class TierReplay {
                 .flushOnClose(Duration.ZERO)
                 .checkSegments(false)
                 .failOnLeak(true);
-        return (device == null ? builder : builder.tier(device)).build();
+        return (device == null ? builder : builder.tier(device.tier)).build();
     }
 
-    /// An engine looks on the device first.
-    private void acquireFromDevice(CudaTier present, BlockChain chain, int request) {
-        try (DeviceBlockTable table = present.acquire(chain, 0)) {
-            deviceHits.onRequest(request, table.endBlock());
-        }
-    }
-
-    /// Returns how many leading blocks are in host memory, also where a device has them too.
-    private static int inHostMemory(TieredKvCache cache, BlockChain chain, Match match) {
-        if (match.deviceBlocks() == 0) {
-            return match.hostBlocks();
-        }
-        try (BlockTable table = cache.acquireCopy(chain, 0, Duration.ZERO)) {
-            return table.endBlock();
-        }
-    }
-
-    private void serve(TieredKvCache cache, BlockChain chain, int request, RequestListener requestListener) {
-        if (device != null) {
-            acquireFromDevice(device, chain, request);
-        }
+    /// Serves a request as an engine on the device does: what the device has is taken from there, and where the
+    /// rest
+    /// is in host memory, the disk is not asked.
+    private BlocksFound serve(TieredKvCache cache, BlockChain chain, int request) {
         Match match = cache.match(chain);
-        int here = inHostMemory(cache, chain, match);
-        try (BlockTable table = cache.acquire(chain, 0, Duration.ofNanos(TIMEOUT_NANOS))) {
-            int ready = table.await(match.blocks(), Duration.ofNanos(TIMEOUT_NANOS));
-            notArrived += Math.max(0, match.blocks() - ready);
-            hostHits.onRequest(request, Math.min(here, ready));
-            allHits.onRequest(request, ready);
-            requestListener.found(request, Math.min(here, ready), ready);
-            blocksServed += ready;
-            wrongBlocks += TraceChains.countWrong(table, chain, ready);
-            putMissing(cache, chain, ready);
+        try (DeviceBlockMap onDevice = device == null ? DeviceBlockMap.empty() : device.acquire(chain);
+                BlockTable resident = cache.acquireCopy(chain, 0, Duration.ZERO)) {
+            boolean needsDisk = endBehind(onDevice, chain, resident.endBlock()) < match.blocks();
+            Duration timeout = needsDisk ? Duration.ofNanos(TIMEOUT_NANOS) : Duration.ZERO;
+            try (BlockTable table = cache.acquire(chain, 0, timeout)) {
+                int inTable = table.await(match.blocks(), Duration.ofNanos(TIMEOUT_NANOS));
+                int ready = endBehind(onDevice, chain, inTable);
+                notArrived += Math.max(0, match.blocks() - ready);
+                int fromDevice = (int)
+                        IntStream.range(0, ready).filter(onDevice::contains).count();
+                int fromHost = (int) IntStream.range(0, Math.min(ready, resident.endBlock()))
+                        .filter(index -> !onDevice.contains(index))
+                        .count();
+                deviceHits.onRequest(request, fromDevice);
+                hostHits.onRequest(request, fromHost);
+                allHits.onRequest(request, ready);
+                blocksServed += ready;
+                wrongBlocks += countWrong(chain, table, onDevice, ready);
+                putMissing(cache, chain, ready);
+                return new BlocksFound(fromDevice, fromHost, ready - fromDevice - fromHost);
+            }
         }
+    }
+
+    /// Block after the last one that is here, when all before `end` are.
+    private static int endBehind(DeviceBlockMap onDevice, BlockChain chain, int end) {
+        int behind = end;
+        while (behind < chain.length() && onDevice.contains(behind)) {
+            behind++;
+        }
+        return behind;
+    }
+
+    private int countWrong(BlockChain chain, BlockTable table, DeviceBlockMap onDevice, int blocks) {
+        int wrong = TraceChains.countWrong(table, chain, Math.min(blocks, table.readyEnd()));
+        for (int index = 0; index < blocks; index++) {
+            boolean isWrong = onDevice.contains(index)
+                    && !TraceChains.matches(
+                            chain, index, Objects.requireNonNull(device).read(onDevice, index));
+            wrong += isWrong ? 1 : 0;
+        }
+        return wrong;
     }
 
     private void putMissing(TieredKvCache cache, BlockChain chain, int from) {
@@ -258,6 +312,44 @@ public final class TierReplay {
         }
     }
 
+    /// Host memory that plays a device, and its engine's way of reading it.
+    ///
+    /// **Threads.** One.
+    private static final class ReplayDevice implements AutoCloseable {
+
+        private final CudaTier tier;
+        private final FakeDeviceDriver engine;
+        private final DeviceStream stream;
+        private final MemorySegment copy;
+        private final Set<DeviceSpan> adopted = new HashSet<>();
+
+        ReplayDevice(long bytes, int blockBytes) {
+            tier = CudaTier.withDriver("host memory as a device", () -> FakeDeviceDriver.open(2 * bytes), bytes);
+            engine = FakeDeviceDriver.open(2 * bytes);
+            stream = engine.openStream(DeviceDriver.Priority.NORMAL);
+            copy = Arena.ofAuto().allocate(blockBytes);
+        }
+
+        /// Pins the blocks that the device has.
+        DeviceBlockMap acquire(BlockChain chain) {
+            return tier.acquireEach(chain, 0, chain.length());
+        }
+
+        /// Returns a block's bytes, which are valid until the next call.
+        MemorySegment read(DeviceBlockMap blocks, int index) {
+            blocks.memory().stream().filter(adopted::add).forEach(engine::adopt);
+            stream.copyToHost(blocks.span(index).address(), copy);
+            await("the device is read", stream::isIdle);
+            return copy;
+        }
+
+        @Override
+        public void close() {
+            stream.close();
+            engine.close();
+        }
+    }
+
     /// A disk tier by the number of blocks that may be alive on it, all that is kept in reserve left out.
     static final class LiveBlockCapacity {
 
@@ -290,8 +382,8 @@ public final class TierReplay {
     /// The result of a replay through host memory and a disk.
     ///
     /// @param totals hits of both tiers, counted as in the metadata-only replay
-    /// @param hostHits of these, in host memory when the request came
-    /// @param deviceHits leading blocks that a device in front of the disk had, wherever else they were
+    /// @param hostHits of these, in host memory when the request came, and not on the device
+    /// @param deviceHits of these, that the engine took from the device, wherever else they were
     /// @param seconds of everything: making the contents, storing, writing, serving, verifying
     public record TierReplayResult(
             HitTotals totals, long hostHits, long deviceHits, DiskWrites written, Check check, double seconds) {
@@ -341,10 +433,10 @@ public final class TierReplay {
 
         /// Share of the blocks looked up that came from the disk.
         public double diskHitRatio() {
-            return totals.blockHitRatio() - hostHitRatio();
+            return totals.blockHitRatio() - hostHitRatio() - deviceHitRatio();
         }
 
-        /// Share of the blocks looked up that an engine found on the device.
+        /// Share of the blocks looked up that the engine took from the device.
         public double deviceHitRatio() {
             return totals.blockAccesses() == 0 ? 0 : (double) deviceHits / totals.blockAccesses();
         }

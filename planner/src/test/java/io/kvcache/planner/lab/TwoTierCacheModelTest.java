@@ -61,7 +61,7 @@ final class TwoTierCacheModelTest {
     void givenEveryCache_whenModelled_thenTheDiskAddsHitsAndNoneExceedsTheBound() {
         Trace trace = new TraceGenerator(Workload.mixed(), 3).generate("generated:3", 2000);
         TierComparison laboratory = new TierComparison(trace, H100, Path.of("unused"));
-        TierComparison.TierShares shares = new TierComparison.TierShares(0.02, 0.2);
+        TierComparison.TierShares shares = new TierComparison.TierShares(0, 0.02, 0.2);
         for (SimulatedCache policy : ReplayCatalogue.all()) {
             ResultRow row = laboratory.runModel(policy, shares);
             assertThat(row.number("blockHitRatio")).as(row.text("policy")).isGreaterThan(row.number("hostHitRatio"));
@@ -84,7 +84,7 @@ final class TwoTierCacheModelTest {
             throws IOException {
         Trace trace = new TraceGenerator(Workload.mixed(), 7).generate("generated:7", 150);
         TierComparison laboratory = new TierComparison(trace, H100, folder.resolve("disk"));
-        TierComparison.TierShares shares = new TierComparison.TierShares(0.2, 0.6);
+        TierComparison.TierShares shares = new TierComparison.TierShares(0, 0.2, 0.6);
         ResultRow store = laboratory.run(PolicyKind.LRU, AdmissionKind.ALWAYS, shares);
         ResultRow model = laboratory.runModel(new PolicyReplay(PolicyKind.LRU), shares);
         assertThat(model.number("hostBlocks")).isEqualTo(store.number("hostBlocks"));
@@ -93,6 +93,23 @@ final class TwoTierCacheModelTest {
         assertThat(store.number("hostOccupancy")).isCloseTo(model.number("hostOccupancy"), within(0.05));
         assertThat(store.number("diskOccupancy")).isCloseTo(model.number("diskOccupancy"), within(0.15));
         assertThat(store.number("wrongBlocks")).isZero();
+    }
+
+    @Test
+    void givenADevice_whenReplayed_thenItsBlocksAreRightAndNotMoved(@TempDir Path folder) throws IOException {
+        Trace trace = new TraceGenerator(Workload.mixed(), 7).generate("generated:7", 150);
+        TierComparison laboratory = new TierComparison(trace, H100, folder.resolve("disk"));
+        ResultRow without =
+                laboratory.run(PolicyKind.LRU, AdmissionKind.ALWAYS, new TierComparison.TierShares(0, 0.2, 0.6));
+        ResultRow with =
+                laboratory.run(PolicyKind.LRU, AdmissionKind.ALWAYS, new TierComparison.TierShares(0.1, 0.2, 0.6));
+        assertThat(without.number("deviceHitRatio")).isZero();
+        assertThat(with.number("deviceHitRatio")).isPositive();
+        assertThat(with.number("deviceHitRatio") + with.number("hostHitRatio"))
+                .isLessThanOrEqualTo(with.number("blockHitRatio"));
+        assertThat(with.number("blockHitRatio")).isCloseTo(without.number("blockHitRatio"), within(0.02));
+        assertThat(with.number("loadSeconds")).isLessThan(without.number("loadSeconds"));
+        assertThat(with.number("wrongBlocks")).isZero();
     }
 
     private static TraceRequest one(long second, long id) {

@@ -64,7 +64,7 @@ final class SampleReports {
     }
 
     static HtmlReport tiers(String command) {
-        TierHtmlReport page = new TierHtmlReport(trace(), SHA_256);
+        TierHtmlReport page = new TierHtmlReport(TierHtmlReport.columns(false), trace(), SHA_256);
         for (String policy : List.of("lru", "importance")) {
             for (String admission : List.of("always", "second-hit", "value")) {
                 double hits = 0.3 + 0.01 * policy.length();
@@ -74,6 +74,9 @@ final class SampleReports {
                         .put("run", "store")
                         .put("policy", policy)
                         .put("admission", admission)
+                        .put("deviceBlocks", 0)
+                        .put("deviceShare", 0.0)
+                        .put("deviceHitRatio", 0.0)
                         .put("hostBlocks", 200)
                         .put("hostShare", 0.02)
                         .put("diskBlocks", 1000)
