@@ -110,6 +110,11 @@ public final class TierPort {
         });
     }
 
+    /// Returns whether a number is that of a device, with disks behind it or without. Any thread.
+    public boolean isDevice(int disk) {
+        return disks.isDevice(disk);
+    }
+
     /// Returns whether a number is that of a device in front of disks. Any thread.
     public boolean isFront(int disk) {
         return disks.isFront(disk);

@@ -152,7 +152,7 @@ final class WritePump {
         Tombstone buried = inFlightTombstones.remove(tag);
         if (buried != null && address < 0) {
             tierPort.onTombstoneFailed(disk, buried);
-        } else if (buried != null && !tierPort.isFront(disk)) { // which has nothing left when it is opened again
+        } else if (buried != null && !tierPort.isDevice(disk)) { // which has nothing left when it is opened again
             unsyncedTombstones.put(tag, buried);
         }
         InFlightWrite inFlightWrite = inFlight.remove(tag);
