@@ -98,7 +98,7 @@ final class KvCacheServerExtensionTest {
 
     private static int putBlocks(KvCache cache) {
         cache.register(SPACE);
-        byte[] block = new byte[(int) SPACE.parts().getFirst().bytes()];
+        byte[] block = new byte[(int) SPACE.blockBytes()];
         Arrays.fill(block, (byte) 7);
         List<MemorySegment> blocks = IntStream.range(0, CHAIN.length())
                 .mapToObj(_ -> MemorySegment.ofArray(block))

@@ -95,6 +95,13 @@ public abstract class ForwardingBlockTable implements BlockTable {
     }
 
     @Override
+    @SuppressWarnings("ReferenceEquality") // the very table
+    public BlockTable part(int part) {
+        BlockTable found = delegate.part(part);
+        return found == delegate ? this : found;
+    }
+
+    @Override
     public void copyTo(int index, MemorySegment target) {
         delegate.copyTo(index, target);
     }

@@ -8,7 +8,8 @@ public enum PutOutcome {
     PRESENT,
     /// Another writer is filling it: nothing to write, and it will be findable when that writer seals.
     BUSY,
-    /// The block before it is neither here nor being written: this one could never be found.
+    /// The block before it, or the one that an entry of a window or state belongs to, is neither here nor being
+    /// written: this one could never be found.
     NO_PARENT,
     /// Another namespace has a block under the key: nothing to write until that block is gone. Keys made from
     /// tokens and by engines never collide across namespaces, so one of the two callers used a key that is not its

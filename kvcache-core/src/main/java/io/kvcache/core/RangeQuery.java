@@ -2,7 +2,6 @@ package io.kvcache.core;
 
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.ByteRange;
-import io.kvcache.core.identity.Part;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
@@ -21,8 +20,7 @@ public record RangeQuery(BlockChain chain, int from, ByteRange range, List<Memor
         if (from < 0 || from > chain.length()) {
             throw new IndexOutOfBoundsException("from is " + from + "; this chain takes 0 to " + chain.length());
         }
-        List<Part> parts = chain.namespace().parts();
-        long blockBytes = parts.isEmpty() ? 0 : parts.getFirst().bytes();
+        long blockBytes = chain.namespace().blockBytes();
         if (range.end() > blockBytes) {
             throw new IndexOutOfBoundsException(
                     "bytes " + range.offset() + " to " + range.end() + " of a block; allowed: 0 to " + blockBytes);

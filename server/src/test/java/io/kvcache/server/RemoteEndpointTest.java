@@ -159,7 +159,7 @@ final class RemoteEndpointTest {
 
             JsonNode transport =
                     HttpTestClient.json(httpTestClient.get("/v1/stats")).get("transport");
-            long bytes = 3 * RemoteTestBlocks.SPACE.parts().getFirst().bytes();
+            long bytes = 3 * RemoteTestBlocks.SPACE.blockBytes();
             assertThat(transport.get("bytesIn").longValue()).isEqualTo(bytes);
             assertThat(transport.get("bytesOut").longValue()).isEqualTo(bytes);
             assertThat(transport.get("sessions").intValue()).isEqualTo(1);

@@ -24,7 +24,7 @@ public final class TestBlocks {
     /// Puts the blocks and returns how many the cache took.
     public static int put(KvCache cache) {
         cache.register(SPACE);
-        byte[] block = new byte[(int) SPACE.parts().getFirst().bytes()];
+        byte[] block = new byte[(int) SPACE.blockBytes()];
         Arrays.fill(block, (byte) 7);
         List<MemorySegment> blocks = IntStream.range(0, CHAIN.length())
                 .mapToObj(_ -> MemorySegment.ofArray(block))

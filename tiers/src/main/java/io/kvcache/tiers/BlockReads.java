@@ -5,20 +5,27 @@ import io.kvcache.core.ForwardingBlockTable;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.identity.PartGroup;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.LoadBatch;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.RecordLookup;
 import io.kvcache.core.tree.RecordHandle;
+import io.kvcache.tiers.PartsBlockTable.EntryTable;
 import io.kvcache.tiers.StoreContext.AccessListeners;
 import io.kvcache.tiers.StoreContext.OpenHandles.OpenHandle;
+import java.util.ArrayList;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// Pins what host memory has of a chain, and has a disk bring what it has behind that.
 ///
 /// **Threads.** Any.
 final class BlockReads {
+
+    /// Tries to pin a match with windows and states, each shorter than the one before.
+    private static final int MAX_ATTEMPTS = 8;
 
     private final StoreContext storeContext;
     private final HostStore store;
@@ -58,7 +65,7 @@ final class BlockReads {
             throw new IndexOutOfBoundsException("from is " + from + "; this chain takes 0 to " + chain.length());
         }
         NamespaceEntry entry = lookup.require(chain.namespace());
-        BlockTable table = acquireKnown(entry, chain, from, timeoutNanos, mode);
+        BlockTable table = acquireNow(entry, chain, from, timeoutNanos, mode);
         return awaitRecoveryIfNeeded(chain, table, timeoutNanos, mode.counts);
     }
 
@@ -98,16 +105,112 @@ final class BlockReads {
                 now,
                 timeoutNanos,
                 new RecoveringBlockTable.SecondLookup(
-                        chain.length(),
-                        () -> lookup.matchKnown(chain, 0) == chain.length(),
-                        deadline -> acquireAgain(chain, from, deadline, counts)));
+                        chain.length(), () -> isKnown(chain), deadline -> acquireAgain(chain, from, deadline, counts)));
+    }
+
+    private boolean isKnown(BlockChain chain) {
+        int known = lookup.matchKnown(chain, 0);
+        return known == chain.length()
+                && lookup.matchEntries(lookup.require(chain.namespace()), chain, known, true) == known;
     }
 
     /// A second look for a request that was counted at the first, and whose time began there.
     private BlockTable acquireAgain(BlockChain chain, int from, Deadline first, boolean counts) {
         AcquireMode mode = new AcquireMode(null, first, false, counts);
         long left = Math.max(0, first.remainingNanos());
-        return acquireKnown(lookup.require(chain.namespace()), chain, from, left, mode);
+        return acquireNow(lookup.require(chain.namespace()), chain, from, left, mode);
+    }
+
+    private BlockTable acquireNow(
+            NamespaceEntry entry, BlockChain chain, int from, long timeoutNanos, AcquireMode mode) {
+        return chain.namespace().groups().isEmpty()
+                ? acquireKnown(entry, chain, from, timeoutNanos, mode)
+                : acquireParts(entry, chain, from, timeoutNanos, mode);
+    }
+
+    /// Blocks with the windows and states that a match of them needs. What has gone between the look-up and the
+    /// pins
+    /// shortens the match.
+    private BlockTable acquireParts(
+            NamespaceEntry entry, BlockChain chain, int from, long timeoutNanos, AcquireMode mode) {
+        Deadline deadline = mode.first == null ? Deadline.after(storeContext.clock(), timeoutNanos) : mode.first;
+        boolean waits = timeoutNanos > 0 && storeContext.tierScheduler() != null;
+        BlockTable table = BlockTable.empty(from);
+        int end = chain.length();
+        for (int attempt = 0; attempt < MAX_ATTEMPTS && end > from; attempt++) {
+            int resident = lookup.match(chain.prefix(end), end);
+            int known = waits ? lookup.matchKnown(chain.prefix(end), resident) : resident;
+            end = lookup.matchEntries(entry, chain, known, waits);
+            PartsAttempt parts = new PartsAttempt(chain, from, end, deadline);
+            end = parts.acquire(entry);
+            if (parts.table != null) {
+                table = parts.table;
+                break;
+            }
+        }
+        if (mode.first == null && mode.counts) {
+            entry.countRequest(chain.length() - from, table.readyBlocks());
+            reportLookup(entry, chain, table, table.blocks());
+        }
+        return table;
+    }
+
+    /// A try to pin all that a match needs, or to have it read.
+    private final class PartsAttempt {
+
+        private final BlockChain chain;
+        private final int from;
+        private final int end;
+        private final Deadline deadline;
+        private final List<EntryTable> entries = new ArrayList<>();
+        private @Nullable BlockTable table;
+
+        PartsAttempt(BlockChain chain, int from, int end, Deadline deadline) {
+            this.chain = chain;
+            this.from = from;
+            this.end = end;
+            this.deadline = deadline;
+        }
+
+        /// @return end of a match that may do; that of this one if [#table] has it
+        int acquire(NamespaceEntry entry) {
+            if (end <= from) {
+                return end;
+            }
+            BlockTable blocks = acquireSome(entry, chain.prefix(end), from, true);
+            int here = blocks.endBlock();
+            for (PartGroup group : chain.namespace().groups()) {
+                here = here < end ? here : acquireEntries(group);
+            }
+            if (here < end) {
+                blocks.close();
+                entries.forEach(EntryTable::close);
+            } else {
+                table = new PartsBlockTable(storeContext.clock(), chain.namespace(), blocks, end, entries);
+            }
+            return here;
+        }
+
+        private int acquireEntries(PartGroup group) {
+            NamespaceEntry entry = lookup.require(group.namespace());
+            int first = group.firstNeeded(end);
+            List<BlockTable> tables = new ArrayList<>();
+            entries.add(new EntryTable(storeContext.clock(), first, tables));
+            for (int number = group.entries(end) - 1; number >= first; number--) {
+                BlockTable found = acquireSome(entry, chain.entry(group, number), 0, false);
+                tables.addFirst(found);
+                if (found.endBlock() == 0) {
+                    return number * group.every();
+                }
+            }
+            return end;
+        }
+
+        /// @param counts whether what comes from a disk counts
+        private BlockTable acquireSome(NamespaceEntry entry, BlockChain some, int first, boolean counts) {
+            long left = Math.max(0, deadline.remainingNanos());
+            return acquireKnown(entry, some, first, left, new AcquireMode(null, deadline, false, counts));
+        }
     }
 
     /// In which steps the blocks of a table come from disk.
@@ -121,7 +224,7 @@ final class BlockReads {
             if (layersAStep < 1) {
                 throw new IllegalArgumentException("layersAStep is " + layersAStep + "; it takes 1 and up");
             }
-            if (namespace.parts().size() != 1) {
+            if (namespace.parts().size() != 1 || !namespace.groups().isEmpty()) {
                 return null;
             }
             BlockShape shape = namespace.parts().getFirst().shape();

@@ -6,6 +6,7 @@ import io.kvcache.core.PutSummary;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.PartGroup;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
@@ -47,10 +48,44 @@ final class BlockWrites {
             throw new IllegalArgumentException(
                     "part is " + part + "; " + entry.namespace() + " takes 0 to " + (parts - 1));
         }
+        PartGroup group = chain.namespace().groupOf(part);
+        return group == null
+                ? putBlock(entry, chain, index, timeoutNanos)
+                : putEntry(chain, index, group, timeoutNanos);
+    }
+
+    /// An entry of a window or state. A namespace that has nothing else has blocks of no meaning for it to belong
+    /// to,
+    /// which are put here.
+    private BlockWriter putEntry(BlockChain chain, int index, PartGroup group, long timeoutNanos) {
+        BlockChain single = chain.entry(group, group.entryBehind(index));
+        if (!chain.namespace().hasFullParts()) {
+            putSpine(chain.prefix(index + 1), timeoutNanos);
+        }
+        return putBlock(store.require(group.namespace()), single, 0, timeoutNanos);
+    }
+
+    private void putSpine(BlockChain chain, long timeoutNanos) {
+        long start = roomWaiter.nanos();
+        NamespaceEntry entry = store.require(chain.namespace());
+        for (int index = store.lookup().match(chain, chain.length()); index < chain.length(); index++) {
+            long left = roomWaiter.remainingNanos(start, timeoutNanos);
+            try (BlockWriter writer = putBlock(entry, chain, index, left)) {
+                if (writer.outcome() == PutOutcome.RESERVED) {
+                    writer.segment().fill((byte) 0);
+                    writer.seal();
+                } else if (!writer.outcome().allowsNextBlock()) {
+                    return;
+                }
+            }
+        }
+    }
+
+    private BlockWriter putBlock(NamespaceEntry entry, BlockChain chain, int index, long timeoutNanos) {
         OpenHandle openHandle = storeContext.openHandles().acquire(chain);
         try {
             PutReservation putReservation = reserve(entry, chain, index, timeoutNanos);
-            if (putReservation.outcome() == PutOutcome.RESERVED && part == 0 && listeners.hasListeners()) {
+            if (putReservation.outcome() == PutOutcome.RESERVED && listeners.hasListeners()) {
                 BlockKey after = index == 0 ? null : new BlockKey(chain.keyHi(index - 1), chain.keyLo(index - 1));
                 BlockKey key = new BlockKey(chain.keyHi(index), chain.keyLo(index));
                 listeners.onPut(chain.namespace(), key, after, entry.blockBytes(), false);

@@ -234,6 +234,14 @@ final class RecoveringBlockTable implements BlockTable {
     }
 
     @Override
+    @SuppressWarnings("ReferenceEquality") // the very table
+    public BlockTable part(int part) {
+        BlockTable open = requireOpen();
+        BlockTable found = open.part(part);
+        return found == open ? this : found;
+    }
+
+    @Override
     public synchronized int blocksToRecompute() {
         return current().blocksToRecompute();
     }

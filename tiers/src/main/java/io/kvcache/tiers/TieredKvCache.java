@@ -175,36 +175,40 @@ public final class TieredKvCache implements LocalKvCache {
     @Override
     public Match match(BlockChain chain) {
         openHandles.requireOpen();
-        store.require(chain.namespace());
+        NamespaceEntry entry = store.require(chain.namespace());
         int host = store.lookup().match(chain, chain.length());
         int disk = diskLoader.countOnDisk(chain, host);
         if (disk > 0 && prefetcher.isEnabled()) {
             int worth = diskLoader.blocksWorthLoading(chain, host, Prefetcher.DEFAULT_DEADLINE_NANOS);
             var _ = prefetcher.onMatch(chain, host, host + worth);
         }
-        return matchOf(chain, host, disk);
+        return matchOf(entry, chain, host, disk, true);
     }
 
     @Override
     public Match match(BlockChain chain, Duration timeout) {
         long timeoutNanos = Timeouts.toNanos(timeout);
         openHandles.requireOpen();
-        store.require(chain.namespace());
+        NamespaceEntry entry = store.require(chain.namespace());
         int host = store.lookup().match(chain, chain.length());
         int disk = diskLoader.blocksWorthLoading(chain, host, timeoutNanos);
         var _ = prefetcher.onMatch(chain, host, host + disk);
-        return matchOf(chain, host, disk);
+        return matchOf(entry, chain, host, disk, timeoutNanos > 0);
     }
 
     /// @param host leading blocks in host memory
     /// @param below blocks behind these in slower tiers
-    private Match matchOf(BlockChain chain, int host, int below) {
-        if (host + below == 0) {
+    /// @param onDisk whether windows and states on disk alone count
+    private Match matchOf(NamespaceEntry entry, BlockChain chain, int host, int below, boolean onDisk) {
+        int full = host + below;
+        if (full == 0) {
             return Match.NOTHING;
         }
-        int hostToo = store.lookup().countOnDevice(chain, 0, host);
-        int alone = store.lookup().countOnDevice(chain, host, host + below);
-        return new Match(hostToo + alone, host - hostToo, below - alone);
+        int end = store.lookup().matchEntries(entry, chain, full, onDisk);
+        int here = Math.min(host, end);
+        int hostToo = store.lookup().countOnDevice(chain, 0, here);
+        int alone = store.lookup().countOnDevice(chain, here, end);
+        return new Match(hostToo + alone, here - hostToo, end - here - alone, full);
     }
 
     /// How long it takes by now to read the given number of bytes from the disks, after what waits to be read,

@@ -57,8 +57,7 @@ final class TieredKvCacheTest {
             try (BlockTable table = cache.acquire(CHAIN)) {
                 assertThat(table.readyBlocks()).isEqualTo(2);
                 assertThat(table.segment(0).get(ValueLayout.JAVA_BYTE, 100)).isEqualTo((byte) 7);
-                assertThat(table.segment(1).byteSize())
-                        .isEqualTo(SPACE.parts().getFirst().bytes());
+                assertThat(table.segment(1).byteSize()).isEqualTo(SPACE.blockBytes());
                 assertThat(table.segment(1).isReadOnly()).isTrue();
             }
             cache.validate();
@@ -177,7 +176,7 @@ final class TieredKvCacheTest {
     void givenRunOfBlocks_whenPutAll_thenAllAreThere() {
         try (TieredKvCache cache = small().build()) {
             cache.register(SPACE);
-            byte[] block = new byte[(int) SPACE.parts().getFirst().bytes()];
+            byte[] block = new byte[(int) SPACE.blockBytes()];
             List<MemorySegment> blocks = List.of(MemorySegment.ofArray(block), MemorySegment.ofArray(block));
             assertThat(cache.putAll(CHAIN, 0, blocks, KvCache.NO_WAIT).stored()).isEqualTo(2);
             assertThat(cache.putAll(CHAIN, 0, blocks, KvCache.NO_WAIT).present())

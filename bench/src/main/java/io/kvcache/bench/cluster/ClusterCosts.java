@@ -88,7 +88,7 @@ public record ClusterCosts(int rounds, Consumer<String> progress) {
                 RemoteKvCache one = connect(single.addresses().getFirst(), mapped);
                 ClusteredKvCache all =
                         ClusteredKvCache.connect(cluster.addresses(), address -> connect(address, mapped))) {
-            long blockBytes = SPACE.parts().getFirst().bytes();
+            long blockBytes = SPACE.blockBytes();
             List<MemorySegment> blocks = IntStream.range(0, TOKENS / BLOCK_TOKENS)
                     .mapToObj(i -> arena.allocate(blockBytes, Long.BYTES))
                     .toList();

@@ -4,6 +4,7 @@ import static io.kvcache.bench.sim.SimAssertions.require;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.PartGroup;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -75,6 +76,27 @@ final class OpenTables {
             SimKeySpace.content(each.chain.key(i)).requireEqual(block.asSlice(0, length));
             long tail = block.byteSize() - length;
             SimKeySpace.content(each.chain.key(i)).requireEqual(tail, block.asSlice(tail));
+        }
+        if (ready > 0) {
+            checkEntries(each.chain, table, table.firstBlock() + ready);
+        }
+    }
+
+    /// Never a block without its window and its state.
+    private void checkEntries(BlockChain chain, BlockTable table, int end) {
+        for (PartGroup group : chain.namespace().groups()) {
+            BlockTable entries =
+                    table.part(chain.namespace().parts().indexOf(group.parts().getFirst()));
+            require(
+                    end % group.every() == 0
+                            && entries.firstBlock() == group.firstNeeded(end)
+                            && entries.readyEnd() == group.entries(end),
+                    () -> "a table of " + end + " blocks has entries " + entries.firstBlock() + " to "
+                            + entries.readyEnd() + " of " + group.kind());
+            for (int entry = entries.firstBlock(); entry < entries.readyEnd(); entry++) {
+                SimKeySpace.content(chain.entry(group, entry).key(0)).requireEqual(entries.segment(entry));
+            }
+            coverage.count(group.kind() + " in a table");
         }
     }
 

@@ -6,6 +6,9 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.identity.Part;
+import io.kvcache.core.identity.PartKind;
+import io.kvcache.core.identity.RopeOrigin;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -33,17 +36,37 @@ final class SimKeySpace {
     /// not fit a region of 1 MiB.
     private static final int[] LAYERS = {1, 2, 3, 5, 8, 12, 24, 40, 40, 60, 60, 130};
 
+    /// Of [#LAYERS]: namespaces with a window and a state beside full attention.
+    private static final Set<Integer> HYBRID = Set.of(8, 10);
+
+    private static final int WINDOW_TOKENS = 40;
+    private static final int STATE_BLOCKS = 4;
+
     private final List<Namespace> namespaces = new ArrayList<>();
     private final Map<BlockKey, BlockKey> parents = new HashMap<>();
     private final Map<BlockKey, Namespace> namespaceOfKey = new HashMap<>();
+    private final Map<BlockKey, BlockKey> blocksOfEntries = new HashMap<>();
     private final SplittableRandom random;
 
     SimKeySpace(SplittableRandom random) {
         this.random = random;
         for (int i = 0; i < 2 + random.nextInt(2); i++) {
-            int layers = LAYERS[random.nextInt(LAYERS.length)];
-            namespaces.add(Namespace.of("model-" + i, BlockShape.kv(layers, 2, 64, BLOCK_TOKENS, Dtype.BF16)));
+            int choice = random.nextInt(LAYERS.length);
+            BlockShape shape = shape(LAYERS[choice], BLOCK_TOKENS);
+            namespaces.add(HYBRID.contains(choice) ? hybrid("model-" + i, shape) : Namespace.of("model-" + i, shape));
         }
+    }
+
+    private static BlockShape shape(int layers, int blockTokens) {
+        return BlockShape.kv(layers, 2, 64, blockTokens, Dtype.BF16);
+    }
+
+    private static Namespace hybrid(String model, BlockShape full) {
+        return Namespace.builder(model)
+                .part(Part.full(full))
+                .part(new Part(1, 0, PartKind.WINDOW, WINDOW_TOKENS, shape(3, BLOCK_TOKENS), RopeOrigin.FROM_ZERO))
+                .part(new Part(2, 0, PartKind.STATE, 0, shape(24, STATE_BLOCKS * BLOCK_TOKENS), RopeOrigin.FROM_ZERO))
+                .build();
     }
 
     List<Namespace> namespaces() {
@@ -87,7 +110,27 @@ final class SimKeySpace {
             if (i > 0) {
                 parents.put(chain.key(i), chain.key(i - 1));
             }
+            BlockKey block = chain.key(i);
+            entriesBehind(chain, i).forEach(entry -> {
+                namespaceOfKey.put(entry, chain.namespace());
+                blocksOfEntries.put(entry, block);
+                parents.put(entry, block);
+            });
         }
+    }
+
+    /// The keys of the entries of windows and states that have their place behind a block.
+    static List<BlockKey> entriesBehind(BlockChain chain, int index) {
+        return chain.namespace().groups().stream()
+                .filter(group -> (index + 1) % group.every() == 0)
+                .map(group -> chain.entry(group, group.entryBehind(index)).key(0))
+                .toList();
+    }
+
+    /// The block that an entry of a window or state belongs to; null for other keys.
+    @Nullable
+    BlockKey blockOfEntry(BlockKey key) {
+        return blocksOfEntries.get(key);
     }
 
     /// Returns whether a block, or one above it, is such.
@@ -123,6 +166,6 @@ final class SimKeySpace {
     }
 
     static int blockBytes(Namespace space) {
-        return Math.toIntExact(space.parts().getFirst().bytes());
+        return Math.toIntExact(space.blockBytes());
     }
 }

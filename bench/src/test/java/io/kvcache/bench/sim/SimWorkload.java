@@ -13,6 +13,7 @@ import io.kvcache.core.RequestLabel;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.identity.PartGroup;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -53,7 +54,7 @@ final class SimWorkload {
     /// Puts the missing blocks of a prompt, as an engine does. The last block sometimes stays with its writer.
     void putPrompt(LocalKvCache cache) {
         BlockChain chain = simKeySpace.randomChain();
-        int from = random.nextInt(8) == 0 ? 0 : cache.match(chain).blocks();
+        int from = random.nextInt(8) == 0 ? 0 : cache.match(chain).fullBlocks();
         for (int index = from; index < chain.length(); index++) {
             BlockWriter writer =
                     cache.put(chain, index, 0, random.nextInt(4) == 0 ? randomTimeout() : LocalKvCache.NO_WAIT);
@@ -72,6 +73,29 @@ final class SimWorkload {
                 }
             } else if (!outcome.allowsNextBlock()) {
                 return;
+            }
+            putEntries(cache, chain, index);
+        }
+    }
+
+    /// Puts some of the windows and states behind a block.
+    private void putEntries(LocalKvCache cache, BlockChain chain, int index) {
+        for (PartGroup group : chain.namespace().groups()) {
+            if ((index + 1) % group.every() != 0 || random.nextInt(4) == 0) {
+                continue;
+            }
+            int part = chain.namespace().parts().indexOf(group.parts().getFirst());
+            BlockWriter writer = cache.put(chain, index, part, LocalKvCache.NO_WAIT);
+            coverage.count("put entry " + writer.outcome());
+            if (writer.outcome() == PutOutcome.RESERVED) {
+                BlockChain entry = chain.entry(group, group.entryBehind(index));
+                SimKeySpace.content(entry.key(0)).fill(writer.segment());
+                FilledBlock filled = new FilledBlock(entry, 0, writer);
+                if (random.nextInt(12) > 0) {
+                    endWrite(filled);
+                } else {
+                    writers.add(filled);
+                }
             }
         }
     }

@@ -385,8 +385,7 @@ public final class ClusterSimulation {
         try (Arena arena = Arena.ofShared()) {
             List<MemorySegment> blocks = IntStream.range(0, chain.length())
                     .mapToObj(index -> {
-                        MemorySegment block =
-                                arena.allocate(SPACE.parts().getFirst().bytes());
+                        MemorySegment block = arena.allocate(SPACE.blockBytes());
                         BlockContent.of(chain.key(index)).fill(block);
                         return block;
                     })

@@ -509,11 +509,13 @@ final class EngineSession {
     private record EnginePagePool(PagedLayout layout, Namespace namespace) {
 
         EnginePagePool {
-            long bytes = namespace.parts().getFirst().bytes();
-            if (namespace.parts().size() != 1 || layout.blockBytes() != bytes) {
+            long bytes = namespace.blockBytes();
+            boolean isOnePart =
+                    namespace.parts().size() == 1 && namespace.groups().isEmpty();
+            if (!isOnePart || layout.blockBytes() != bytes) {
                 throw new IllegalArgumentException("a pool whose pages make blocks of " + layout.blockBytes()
                         + " bytes; " + namespace.model() + " has blocks of " + bytes + " in "
-                        + namespace.parts().size() + " parts, and it takes one part of that size");
+                        + namespace.parts().size() + " parts, and it takes one part of that size, of kind FULL");
             }
         }
 

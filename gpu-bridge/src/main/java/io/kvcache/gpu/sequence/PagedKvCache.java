@@ -158,9 +158,9 @@ public final class PagedKvCache implements AutoCloseable {
             Namespace namespace,
             long maxBytes) {
         cache.register(namespace);
-        if (namespace.parts().size() != 1) {
+        if (namespace.parts().size() != 1 || !namespace.groups().isEmpty()) {
             throw new IllegalArgumentException(
-                    namespace + " has " + namespace.parts().size() + " parts; allowed: 1");
+                    namespace + " has " + namespace.parts().size() + " parts; allowed: 1 of kind FULL");
         }
         return new PagedKvCache(cache, tier.openPages(namespace, maxBytes), driver, stream, namespace);
     }
@@ -524,7 +524,7 @@ public final class PagedKvCache implements AutoCloseable {
     }
 
     long pageBytes() {
-        return namespace.parts().getFirst().bytes();
+        return namespace.blockBytes();
     }
 
     BlockChain emptyChain() {

@@ -85,7 +85,7 @@ public final class DevicePages {
     }
 
     static int blockBytes(Namespace namespace) {
-        return Math.toIntExact(namespace.parts().getFirst().bytes());
+        return Math.toIntExact(namespace.blockBytes());
     }
 
     /// Pages at most.

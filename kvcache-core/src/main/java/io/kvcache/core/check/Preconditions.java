@@ -2,7 +2,6 @@ package io.kvcache.core.check;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.identity.Part;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
@@ -39,8 +38,7 @@ public final class Preconditions {
     }
 
     public static void checkTargets(BlockChain chain, List<MemorySegment> into) {
-        List<Part> parts = chain.namespace().parts();
-        long blockBytes = parts.isEmpty() ? 0 : parts.getFirst().bytes();
+        long blockBytes = chain.namespace().blockBytes();
         for (int i = 0; i < into.size(); i++) {
             if (into.get(i).byteSize() < blockBytes) {
                 throw new IndexOutOfBoundsException(

@@ -209,6 +209,17 @@ public final class BlockChain {
                 in, digests, to - from, NO_TOKENS, engineKeys, hasKeysOnly, Section.of(from, in.rawDigest()));
     }
 
+    /// An entry of this chain's windows or states, as a chain of one block in the group's namespace. Copies
+    /// nothing.
+    ///
+    /// @param group of this chain's namespace
+    /// @param entry 0 and up; the blocks that it belongs to are in this chain
+    public BlockChain entry(PartGroup group, int entry) {
+        int last = Objects.checkIndex((entry + 1) * group.every() - 1, length);
+        return new BlockChain(
+                group.namespace(), digests, 1, NO_TOKENS, engineKeys, hasKeysOnly, section.within(group, last));
+    }
+
     private void requireWhole() {
         if (!section.equals(Section.WHOLE)) {
             throw new IllegalStateException("a section cannot be extended or cut; allowed: its whole chain");
@@ -331,6 +342,11 @@ public final class BlockChain {
 
         static Section of(int from, byte[] digest) {
             return new Section(from, BlockKey.longAt(digest, 0), BlockKey.longAt(digest, Long.BYTES));
+        }
+
+        Section within(PartGroup group, int index) {
+            BlockKey mask = group.keyMask();
+            return new Section(from + index, hi ^ mask.hi(), lo ^ mask.lo());
         }
     }
 

@@ -17,7 +17,7 @@ package io.kvcache.core.identity;
 public record BlockShape(
         int layers, int planes, int kvHeads, int headDim, int blockTokens, Dtype dtype, AxisOrder order) {
 
-    /// The largest block: 256 MiB, eight of the largest slabs.
+    /// The largest block, or entry of a window or state: 256 MiB, eight of the largest slabs. [Part] checks it.
     public static final long MAX_BYTES = 256L << 20;
 
     private static final ValueRange LAYERS = new ValueRange("layers", 1, 1024);
@@ -25,7 +25,6 @@ public record BlockShape(
     private static final ValueRange KV_HEADS = new ValueRange("kvHeads", 1, 4096);
     private static final ValueRange HEAD_DIM = new ValueRange("headDim", 1, 65_536);
     private static final ValueRange BLOCK_TOKENS = new ValueRange("blockTokens", 1, 65_536);
-    private static final ValueRange BYTES = new ValueRange("block bytes", 1, MAX_BYTES);
 
     public BlockShape {
         LAYERS.check(layers);
@@ -33,8 +32,7 @@ public record BlockShape(
         KV_HEADS.check(kvHeads);
         HEAD_DIM.check(headDim);
         BLOCK_TOKENS.check(blockTokens);
-        // The limits above multiply to 2^57 with the widest type, 4 bytes: the product cannot overflow a long.
-        BYTES.check((long) layers * planes * kvHeads * headDim * blockTokens * dtype.bytes());
+        // The limits multiply to 2^57 with the widest type, 4 bytes: no product of them overflows a long.
     }
 
     /// K and V of `kvHeads` heads a layer, in the preferred order.

@@ -9,8 +9,10 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.HexFormat;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -20,8 +22,9 @@ import org.jspecify.annotations.Nullable;
 /// Its digest is where every chain of keys starts, so blocks of two namespaces never meet. Two namespaces that
 /// differ in any field have different digests; moving a character from one field to the next is a difference.
 ///
-/// **Parts.** A block's part number is its index in [#parts()], so their order counts. A namespace without
-/// parts holds opaque objects only.
+/// **Parts.** A block's part number is its index in [#parts()], so their order counts. All [PartKind#FULL] parts
+/// together are the block. Windows and states have entries of their own ([#groups()]). A namespace without parts
+/// holds opaque objects only.
 ///
 /// **Salt.** Secret: it appears in no message and not in [#toString()].
 ///
@@ -52,6 +55,7 @@ public final class Namespace {
     private final String salt;
     private final List<Part> parts;
     private final byte[] digest;
+    private final List<PartGroup> groups;
 
     private Namespace(Builder from) {
         model = MODEL.check(from.model);
@@ -61,8 +65,9 @@ public final class Namespace {
         adapter = ADAPTER.check(from.adapter);
         tenant = TENANT.check(from.tenant);
         salt = SALT.check(from.salt);
-        parts = checkedParts(from.parts);
+        parts = checkedParts(from.parts, isOfGroup());
         digest = computeDigest();
+        groups = isOfGroup() ? List.of() : computeGroups();
     }
 
     /// Starts a namespace of which all but the model is empty.
@@ -153,14 +158,53 @@ public final class Namespace {
         return digest.clone();
     }
 
-    /// Tokens in a block, the same for all parts.
+    /// Tokens in a block: those of [PartKind#FULL] parts, or where there are none, the fewest of any part.
     ///
     /// @throws IllegalStateException when the namespace has no parts, and so no blocks
     public int blockTokens() {
         if (parts.isEmpty()) {
             throw new IllegalStateException(this + " has no parts: it holds objects, not blocks of tokens");
         }
-        return parts.getFirst().shape().blockTokens();
+        return blockTokens(parts);
+    }
+
+    /// Bytes of a block: its [PartKind#FULL] parts, one behind the other. Without such parts a block is one byte,
+    /// which
+    /// means nothing; without any part there are no blocks, and it is 0.
+    public long blockBytes() {
+        long bytes = 0;
+        for (Part part : parts) {
+            bytes += isOfGroup() || part.kind() == PartKind.FULL ? part.bytes() : 0;
+        }
+        return parts.isEmpty() ? 0 : Math.max(1, bytes);
+    }
+
+    /// Returns whether blocks have a meaning: a model without full attention has windows or states alone.
+    public boolean hasFullParts() {
+        return parts.stream().anyMatch(part -> part.kind() == PartKind.FULL);
+    }
+
+    /// The windows and states of the namespace, in the order of their first parts. Unmodifiable.
+    public List<PartGroup> groups() {
+        return groups;
+    }
+
+    /// The group that a part is in, or null if it is in the block itself.
+    ///
+    /// @param part number of a part
+    public @Nullable PartGroup groupOf(int part) {
+        for (PartGroup group : groups) {
+            if (group.parts().contains(parts.get(part))) {
+                return group;
+            }
+        }
+        return null;
+    }
+
+    /// Returns whether this is the namespace of the entries of another one's windows or states
+    /// ([PartGroup#namespace()]).
+    public boolean isOfGroup() {
+        return layout.startsWith(PartGroup.MARK);
     }
 
     @Override
@@ -199,18 +243,24 @@ public final class Namespace {
         return feed.finish();
     }
 
-    private static List<Part> checkedParts(List<Part> given) {
+    private static List<Part> checkedParts(List<Part> given, boolean isOfGroup) {
         PARTS.check(given.size());
         List<Part> parts = List.copyOf(given);
         record Place(int group, int rank) {}
         Set<Place> seen = new HashSet<>();
         for (Part part : parts) {
-            int expected = parts.getFirst().shape().blockTokens();
+            int expected = isOfGroup ? parts.getFirst().shape().blockTokens() : blockTokens(parts);
             int blockTokens = part.shape().blockTokens();
-            if (blockTokens != expected) {
+            boolean isEntry = !isOfGroup && part.kind() != PartKind.FULL;
+            if (isEntry ? blockTokens % expected != 0 : blockTokens != expected) {
                 throw new IllegalArgumentException(
-                        "blockTokens = %s of part (group %s, rank %s) is out of range; allowed: %s, as in the first part"
-                                .formatted(blockTokens, part.group(), part.rank(), expected));
+                        "blockTokens = %s of %s part (group %s, rank %s) is out of range; allowed: %s"
+                                .formatted(
+                                        blockTokens,
+                                        part.kind(),
+                                        part.group(),
+                                        part.rank(),
+                                        isEntry ? "multiples of " + expected : expected + ", as in the first part"));
             }
             if (!seen.add(new Place(part.group(), part.rank()))) {
                 throw new IllegalArgumentException(
@@ -218,6 +268,34 @@ public final class Namespace {
             }
         }
         return parts;
+    }
+
+    private static int blockTokens(List<Part> parts) {
+        return parts.stream()
+                .filter(part -> part.kind() == PartKind.FULL)
+                .findFirst()
+                .map(part -> part.shape().blockTokens())
+                .orElseGet(() -> parts.stream()
+                        .mapToInt(part -> part.shape().blockTokens())
+                        .min()
+                        .orElseThrow());
+    }
+
+    private List<PartGroup> computeGroups() {
+        record Kind(PartKind kind, int window, int blockTokens) {}
+        Map<Kind, List<Part>> ofKind = new LinkedHashMap<>();
+        for (Part part : parts) {
+            if (part.kind() != PartKind.FULL) {
+                ofKind.computeIfAbsent(
+                                new Kind(
+                                        part.kind(), part.window(), part.shape().blockTokens()),
+                                _ -> new ArrayList<>())
+                        .add(part);
+            }
+        }
+        return ofKind.values().stream()
+                .map(each -> PartGroup.of(this, parts.indexOf(each.getFirst()), each))
+                .toList();
     }
 
     /// Collects the fields of a [Namespace]. Not for use by several threads.
@@ -272,8 +350,7 @@ public final class Namespace {
             return this;
         }
 
-        /// Adds a part after those there are; its number is its place. Stores of this version take a single part of
-        /// kind [PartKind#FULL] and refuse all others when they are registered.
+        /// Adds a part after those there are; its number is its place.
         public Builder part(Part part) {
             parts.add(part);
             return this;

@@ -1,7 +1,6 @@
 package io.kvcache.core.identity;
 
-/// Part of a prefix that a match needs, given by the attention that reads it. Stores of this version refuse namespaces
-/// with parts of another kind than [#FULL].
+/// Part of a prefix that a match needs, given by the attention that reads it.
 public enum PartKind {
     /// Full attention: every block from the first to the last matched one.
     FULL,

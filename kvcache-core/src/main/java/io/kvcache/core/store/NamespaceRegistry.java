@@ -1,9 +1,11 @@
 package io.kvcache.core.store;
 
 import io.kvcache.core.NamespaceStats;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.Part;
-import io.kvcache.core.identity.PartKind;
+import io.kvcache.core.identity.PartGroup;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.store.MemoryShares.SlotClassPolicies;
@@ -55,7 +57,13 @@ public final class NamespaceRegistry {
         if (known != null) {
             return known;
         }
-        NamespaceEntry added = newEntry(namespace);
+        requireDistinct(namespace);
+        List<EntryGroup> groups = new ArrayList<>();
+        for (PartGroup group : namespace.groups()) {
+            groups.add(new EntryGroup(group, register(group.namespace()), group.keyMask()));
+        }
+        NamespaceEntry added = newEntry(namespace, groups);
+        groups.forEach(group -> group.entry.owner = new Owner(added, group));
         add(added);
         return added;
     }
@@ -107,31 +115,29 @@ public final class NamespaceRegistry {
         return namespace.toBuilder().parts(List.of()).build();
     }
 
-    private NamespaceEntry newEntry(Namespace namespace) {
-        int id = all().size();
-        if (id >= MAX) {
-            throw new IllegalArgumentException(
-                    namespace + " would be number " + (id + 1) + "; a store takes up to " + MAX + " namespaces");
-        }
+    private void requireDistinct(Namespace namespace) {
         NamespaceEntry known = findWithOtherParts(namespace);
         if (known != null) {
             throw new IllegalArgumentException(namespace + " is registered with other parts. Registered: "
                     + describe(known.namespace().parts()) + ". Asked for: " + describe(namespace.parts())
                     + ". Blocks of one shape are not the other's; give one of them another revision or layout.");
         }
-        return newEntry(id, namespace);
     }
 
-    private NamespaceEntry newEntry(int id, Namespace namespace) {
-        List<Part> parts = namespace.parts();
-        if (parts.isEmpty()) {
-            return new NamespaceEntry(id, namespace, null, 0);
-        }
-        if (parts.size() > 1 || parts.getFirst().kind() != PartKind.FULL) {
+    private NamespaceEntry newEntry(Namespace namespace, List<EntryGroup> groups) {
+        int id = all().size();
+        if (id >= MAX) {
             throw new IllegalArgumentException(
-                    namespace + " has parts " + describe(parts) + "; this version takes a single part of kind FULL");
+                    namespace + " would be number " + (id + 1) + "; a store takes up to " + MAX + " namespaces");
         }
-        long bytes = parts.getFirst().bytes();
+        long bytes = namespace.blockBytes();
+        if (bytes == 0) {
+            return new NamespaceEntry(id, namespace, null, 0, groups);
+        }
+        if (bytes > BlockShape.MAX_BYTES) {
+            throw new IllegalArgumentException(namespace + " has blocks of " + bytes
+                    + " bytes with all parts; allowed: 1 to " + BlockShape.MAX_BYTES);
+        }
         if (slabs.classCount() >= MAX_CLASSES && !slabs.hasClass(bytes)) {
             throw new IllegalArgumentException(namespace + " has blocks of " + bytes + " bytes, the "
                     + (MAX_CLASSES + 1) + "th size; a store takes blocks of up to " + MAX_CLASSES + " sizes");
@@ -146,7 +152,7 @@ public final class NamespaceRegistry {
                     + " of up to " + slabs.capacityBytes() + " bytes, all of its host memory: give it more hostBytes");
         }
         SlotClass slotClass = slabs.classOf(bytes);
-        return new NamespaceEntry(id, namespace, slotClass, Math.toIntExact(bytes));
+        return new NamespaceEntry(id, namespace, slotClass, Math.toIntExact(bytes), groups);
     }
 
     private static String describe(List<Part> parts) {
@@ -159,6 +165,33 @@ public final class NamespaceRegistry {
                                 .toList());
     }
 
+    /// Windows or states of a namespace, as the store keeps them.
+    ///
+    /// @param entry of the group's own namespace
+    /// @param keyMask what their keys differ by from those of blocks
+    record EntryGroup(PartGroup group, NamespaceEntry entry, BlockKey keyMask) {
+
+        /// Returns whether an entry has its place behind a block.
+        boolean isBehind(int index) {
+            return (index + 1) % group.every() == 0;
+        }
+
+        /// Upper half of the key of the entry behind a block, or of the block from that of the entry.
+        long keyHi(long hi) {
+            return hi ^ keyMask.hi();
+        }
+
+        /// Lower half likewise.
+        long keyLo(long lo) {
+            return lo ^ keyMask.lo();
+        }
+    }
+
+    /// What the entries of a namespace belong to.
+    ///
+    /// @param blocks namespace of the blocks
+    record Owner(NamespaceEntry blocks, EntryGroup group) {}
+
     /// One registered namespace: its number, where its blocks go, and what it has asked for.
     public static final class NamespaceEntry {
 
@@ -166,6 +199,9 @@ public final class NamespaceRegistry {
         private final Namespace namespace;
         private final @Nullable SlotClass slotClass;
         private final int blockBytes;
+        private final List<EntryGroup> groups;
+        /// Of entries of windows or states; under the store's lock.
+        private @Nullable Owner owner;
 
         final LongAdder blocksRequested = new LongAdder();
         final LongAdder blocksFound = new LongAdder();
@@ -180,11 +216,13 @@ public final class NamespaceRegistry {
         /// Their bytes; under the store's lock.
         long liveBytes;
 
-        NamespaceEntry(int id, Namespace namespace, @Nullable SlotClass slotClass, int blockBytes) {
+        NamespaceEntry(
+                int id, Namespace namespace, @Nullable SlotClass slotClass, int blockBytes, List<EntryGroup> groups) {
             this.id = id;
             this.namespace = namespace;
             this.slotClass = slotClass;
             this.blockBytes = blockBytes;
+            this.groups = List.copyOf(groups);
         }
 
         public int id() {
@@ -216,6 +254,17 @@ public final class NamespaceRegistry {
         /// Bytes of one block.
         public int blockBytes() {
             return blockBytes;
+        }
+
+        /// Windows and states of the namespace.
+        List<EntryGroup> groups() {
+            return groups;
+        }
+
+        /// What entries of windows or states belong to, if that is registered; under the store's lock.
+        @Nullable
+        Owner owner() {
+            return owner;
         }
 
         /// Counts a request for blocks.

@@ -9,6 +9,7 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.stats.ObjectResidency;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
+import io.kvcache.core.store.NamespaceRegistry.EntryGroup;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.WriteBackQueue.PendingTombstones;
 import io.kvcache.core.tier.Tombstone;
@@ -71,10 +72,18 @@ final class NamespaceScan {
     int drop(BlockChain chain, int from) {
         lock.lock();
         try {
-            int namespaceId = namespaceRegistry.require(chain.namespace()).id();
+            NamespaceEntry entry = namespaceRegistry.require(chain.namespace());
             int dropped = 0;
             for (int index = chain.length() - 1; index >= from; index--) {
-                dropped += dropKnownOrNot(chain.keyHi(index), chain.keyLo(index), namespaceId, EventKind.DROPPED);
+                long hi = chain.keyHi(index);
+                long lo = chain.keyLo(index);
+                for (EntryGroup group : entry.groups()) {
+                    if (group.isBehind(index)) {
+                        dropKnownOrNot(
+                                group.keyHi(hi), group.keyLo(lo), group.entry().id(), EventKind.DROPPED);
+                    }
+                }
+                dropped += dropKnownOrNot(hi, lo, entry.id(), EventKind.DROPPED);
             }
             return dropped;
         } finally {
@@ -120,6 +129,7 @@ final class NamespaceScan {
     ///
     /// @return sealed records among it
     long dropAll(NamespaceEntry entry) {
+        entry.groups().forEach(group -> dropAll(group.entry()));
         long[] dropped = {0};
         lock.lock();
         try {

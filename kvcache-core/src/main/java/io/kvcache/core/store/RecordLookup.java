@@ -6,10 +6,12 @@ import io.kvcache.core.SegmentVisitor;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.identity.PartGroup;
 import io.kvcache.core.memory.Pages;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
+import io.kvcache.core.store.NamespaceRegistry.EntryGroup;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
@@ -234,6 +236,28 @@ public final class RecordLookup {
             }
         }
         return known + 1;
+    }
+
+    /// Most blocks of a chain of which all is here that a match needs: windows and states too.
+    ///
+    /// @param blocks leading blocks that are here
+    /// @param onDisk whether what is on disk alone counts
+    public int matchEntries(NamespaceEntry entry, BlockChain chain, int blocks, boolean onDisk) {
+        List<EntryGroup> groups = entry.groups();
+        return groups.isEmpty()
+                ? blocks
+                : PartGroup.matchEnd(
+                        chain.namespace().groups(),
+                        blocks,
+                        (group, number) -> hasEntry(groups.get(group), chain, number, onDisk));
+    }
+
+    private boolean hasEntry(EntryGroup group, BlockChain chain, int number, boolean onDisk) {
+        int index = (number + 1) * group.group().every() - 1;
+        long hi = group.keyHi(chain.keyHi(index));
+        long lo = group.keyLo(chain.keyLo(index));
+        return isBlockAt(
+                onDisk ? findKnown(hi, lo) : find(hi, lo), 0, group.entry().id());
     }
 
     /// Returns how many of the blocks `[from, to)` of a chain a device has too, or alone. Looks at each: they are

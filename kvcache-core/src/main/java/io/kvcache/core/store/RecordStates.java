@@ -9,6 +9,7 @@ import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
 import io.kvcache.core.store.MemoryShares.SlotClassPolicies;
+import io.kvcache.core.store.NamespaceRegistry.EntryGroup;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.TierRecovery.RecoveryExclusions;
 import io.kvcache.core.tier.ReclaimCandidates;
@@ -299,6 +300,7 @@ final class RecordStates {
         writeBackQueue.onEvicted(record);
         leaveFront(record, EventKind.EVICTED);
         storeEvents.onForgotten(record);
+        dropEntries(record, EventKind.EVICTED);
         insertPlaceholder(record);
         tree.removeFromIndex(record);
         if (pool.hasChildren(record)) {
@@ -313,6 +315,7 @@ final class RecordStates {
         leaveDisk(record, EventKind.EVICTED);
         leaveFront(record, EventKind.EVICTED);
         storeEvents.onForgotten(record);
+        dropEntries(record, EventKind.EVICTED);
         tombstoneObject(record);
         writeBackQueue.onEvictedFromDisk(record);
         disks.clearAddress(record);
@@ -401,8 +404,36 @@ final class RecordStates {
         }
         writeBackQueue.onDeleting(record, known && cause != EventKind.REPLACED);
         tree.removeFromIndex(record);
+        dropEntries(record, cause);
         reapOne(record);
         return known;
+    }
+
+    /// A block goes, and the entries of windows and states that belong to it with it.
+    private void dropEntries(int record, EventKind cause) {
+        int flags = pool.flags(record);
+        List<EntryGroup> groups =
+                namespaceRegistry.byId(RecordFlags.namespaceId(flags)).groups();
+        if (groups.isEmpty() || RecordFlags.isObject(flags)) {
+            return;
+        }
+        int depth = pool.depth(record);
+        for (EntryGroup group : groups) {
+            if (group.isBehind(depth)) {
+                long hi = group.keyHi(pool.keyHi(record));
+                long lo = group.keyLo(pool.keyLo(record));
+                boolean isEnded = cause != EventKind.EVICTED;
+                if (isEnded) {
+                    recoveryExclusions.addDropped(hi, lo);
+                }
+                int entry = tree.findAny(hi, lo);
+                if (entry != NONE && isEnded) {
+                    drop(entry, cause);
+                } else if (entry != NONE) {
+                    markDeleted(entry, cause);
+                }
+            }
+        }
     }
 
     /// Removes a writer's or a load's pin.

@@ -18,7 +18,9 @@ import io.kvcache.core.store.HostStore.LoadOutcome;
 import io.kvcache.core.store.HostStore.ObjectSpec;
 import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.MemoryShares.SlotClassPolicies;
+import io.kvcache.core.store.NamespaceRegistry.EntryGroup;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
+import io.kvcache.core.store.NamespaceRegistry.Owner;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.ObjectLinks;
@@ -115,6 +117,21 @@ final class SlotAllocator {
 
     /// Room for block `index` of a chain.
     PutReservation reserveBlock(NamespaceEntry entry, BlockChain chain, int index, boolean sparing) {
+        if (!entry.namespace().isOfGroup()) {
+            return reserveInChain(entry, chain, index, sparing);
+        }
+        if (!hasOwner(entry, chain, index)) {
+            return PutReservation.NO_PARENT;
+        }
+        PutReservation room = reserveInChain(entry, chain, index, sparing);
+        if (room.outcome() == PutOutcome.RESERVED && !hasOwner(entry, chain, index)) { // it made way for the entry
+            recordStates.abandonFill(room.record());
+            return PutReservation.NO_PARENT;
+        }
+        return room;
+    }
+
+    private PutReservation reserveInChain(NamespaceEntry entry, BlockChain chain, int index, boolean sparing) {
         int present = tree.findAny(chain.keyHi(index), chain.keyLo(index));
         if (present != NONE) {
             return presentOrBusy(entry, present);
@@ -196,6 +213,17 @@ final class SlotAllocator {
         return state != ControlWord.PLACEHOLDER
                 && state != ControlWord.ORPHAN
                 && RecordFlags.isBlockOf(pool.flags(record), entry.id());
+    }
+
+    /// Returns whether the block is here, or is being written, that an entry of a window or state belongs to.
+    private boolean hasOwner(NamespaceEntry entry, BlockChain chain, int index) {
+        Owner owner = entry.owner();
+        if (owner == null) {
+            return false;
+        }
+        EntryGroup group = owner.group();
+        int block = tree.findAny(group.keyHi(chain.keyHi(index)), group.keyLo(chain.keyLo(index)));
+        return block != NONE && allowsChildren(owner.blocks(), block) && group.isBehind(pool.depth(block));
     }
 
     /// A block that is on disk alone is filled by the caller, which has its bytes at hand, if the block above

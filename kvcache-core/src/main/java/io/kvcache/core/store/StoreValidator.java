@@ -5,7 +5,9 @@ import static io.kvcache.core.policy.RecordView.NONE;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
+import io.kvcache.core.store.NamespaceRegistry.EntryGroup;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
+import io.kvcache.core.store.NamespaceRegistry.Owner;
 import io.kvcache.core.store.WriteBackQueue.PendingTombstones;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
@@ -20,6 +22,8 @@ final class StoreValidator {
     private final RecordPool pool;
     private final BlockTree tree;
     private final SlabPool slabs;
+    private final NamespaceRegistry namespaceRegistry;
+    private final boolean isRecovering;
     private final long[] live;
     private final long[] liveBytes;
     private final DiskUsageTable disks;
@@ -39,6 +43,8 @@ final class StoreValidator {
         slabs = store.slabs;
         disks = store.disks;
         shares = store.shares;
+        namespaceRegistry = store.namespaceRegistry;
+        isRecovering = store.recordStates.exclusions().isRecovering();
         shareBytes = new long[shares.groups()];
         diskBlocks = new long[disks.disks()];
         diskBytes = new long[disks.disks()][shares.groups()];
@@ -70,6 +76,7 @@ final class StoreValidator {
         require(indexed == (state != ControlWord.DELETED), record, "is in the index: " + indexed + ", state " + state);
         checkTree(record, state);
         checkFlags(record, state);
+        checkOwner(record, state);
         slots(record);
         sealed += state == ControlWord.SEALED ? 1 : 0;
         onDiskAlone += state == ControlWord.ON_DISK ? 1 : 0;
@@ -82,6 +89,19 @@ final class StoreValidator {
         int pins = ControlWord.pins(pool.control(record));
         require(state != ControlWord.RESERVED || pins == 1, record, "is RESERVED with " + pins + " pins");
         require(state != ControlWord.DELETED || pins > 0 || pool.hasChildren(record), record, "should be freed");
+    }
+
+    /// An entry of a window or state is not known without the block that it belongs to.
+    private void checkOwner(int record, int state) {
+        int flags = pool.flags(record);
+        Owner owner = namespaceRegistry.byId(RecordFlags.namespaceId(flags)).owner();
+        if (owner == null || isRecovering || RecordFlags.isObject(flags) || !ControlWord.isKnown(state)) {
+            return;
+        }
+        EntryGroup group = owner.group();
+        int block = tree.findAny(group.keyHi(pool.keyHi(record)), group.keyLo(pool.keyLo(record)));
+        require(block != NONE, record, "is an entry without its block, state " + state);
+        require(group.isBehind(pool.depth(block)), record, "is an entry behind block " + pool.depth(block));
     }
 
     /// Only a block that was put and has been in host memory since is fresh.

@@ -5,6 +5,8 @@ import static io.kvcache.core.policy.RecordView.NONE;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
+import io.kvcache.core.store.NamespaceRegistry.Owner;
 import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.Tombstone;
@@ -38,6 +40,7 @@ final class TierRecovery {
     private final DiskUsageTable disks;
     private final RecordStates recordStates;
     private final WriteBackQueue writeBackQueue;
+    private final NamespaceRegistry namespaceRegistry;
     private final RecoveredTombstones recoveredTombstones = new RecoveredTombstones();
     private final RecoveryExclusions recoveryExclusions;
     private final Map<Long, DeferredCopy> deferred = new HashMap<>();
@@ -54,6 +57,7 @@ final class TierRecovery {
         tree = store.tree;
         disks = store.disks;
         writeBackQueue = store.writeBackQueue;
+        namespaceRegistry = store.namespaceRegistry;
         recordStates = store.recordStates;
         recoveryExclusions = recordStates.exclusions();
     }
@@ -313,7 +317,8 @@ final class TierRecovery {
         int to = Math.min(pool.highWaterMark(), from + turn);
         for (int record = from; record < to; record++) {
             int state = recordStates.stateOf(record);
-            if (state == ControlWord.PLACEHOLDER || (state == ControlWord.ORPHAN && !hasOrphanAncestor(record))) {
+            boolean isOrphan = state == ControlWord.ORPHAN && !hasOrphanAncestor(record);
+            if (state == ControlWord.PLACEHOLDER || isOrphan || isWithoutOwner(record)) {
                 orphans++;
                 recordStates.markDeleted(record, EventKind.EVICTED);
             }
@@ -324,6 +329,21 @@ final class TierRecovery {
             writtenMeanwhile.clear();
         }
         return to < pool.highWaterMark();
+    }
+
+    /// Returns whether a record on disk is an entry of a window or state whose block is not here.
+    private boolean isWithoutOwner(int record) {
+        int flags = pool.flags(record);
+        if (recordStates.stateOf(record) != ControlWord.ON_DISK || RecordFlags.isObject(flags)) {
+            return false;
+        }
+        NamespaceEntry entry = namespaceRegistry.byId(RecordFlags.namespaceId(flags));
+        Owner owner = entry.owner();
+        if (owner == null) {
+            return entry.namespace().isOfGroup(); // no block of that namespace is here
+        }
+        long hi = owner.group().keyHi(pool.keyHi(record));
+        return tree.findAny(hi, owner.group().keyLo(pool.keyLo(record))) == NONE;
     }
 
     private boolean hasOrphanAncestor(int record) {

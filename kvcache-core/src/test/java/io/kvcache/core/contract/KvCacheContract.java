@@ -115,7 +115,7 @@ public abstract class KvCacheContract {
 
     /// Bytes of a block of a namespace.
     protected static long blockBytes(Namespace namespace) {
-        return namespace.parts().getFirst().bytes();
+        return namespace.blockBytes();
     }
 
     /// Blocks of `layers · 4 · rowElements · 16` bytes.

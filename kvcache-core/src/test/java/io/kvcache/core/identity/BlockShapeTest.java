@@ -163,10 +163,10 @@ class BlockShapeTest {
                 () -> BlockShape.mla(1, 1, 65_537, Dtype.F16),
                 "blockTokens = 65537 is out of range; allowed: 1 to 65536");
         assertRefused(
-                () -> BlockShape.kv(64, 32, 128, 257, Dtype.BF16),
+                () -> Part.full(BlockShape.kv(64, 32, 128, 257, Dtype.BF16)),
                 "block bytes = 269484032 is out of range; allowed: 1 to 268435456");
         assertRefused(
-                () -> BlockShape.kv(1024, 4096, 65_536, 65_536, Dtype.F32),
+                () -> Part.full(BlockShape.kv(1024, 4096, 65_536, 65_536, Dtype.F32)),
                 "block bytes = 144115188075855872 is out of range; allowed: 1 to 268435456");
     }
 

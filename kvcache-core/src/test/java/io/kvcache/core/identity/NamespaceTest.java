@@ -143,7 +143,7 @@ class NamespaceTest {
         Part other = Part.full(0, 1, BlockShape.kv(32, 8, 128, 32, Dtype.BF16));
         assertRefused(
                 Namespace.builder("m").part(Part.full(SHAPE)).part(other),
-                "blockTokens = 32 of part (group 0, rank 1) is out of range; allowed: 16, as in the first part");
+                "blockTokens = 32 of FULL part (group 0, rank 1) is out of range; allowed: 16, as in the first part");
         assertRefused(
                 Namespace.builder("m").part(Part.full(SHAPE)).part(Part.full(SHAPE)),
                 "two parts have group = 0, rank = 0; allowed: one");

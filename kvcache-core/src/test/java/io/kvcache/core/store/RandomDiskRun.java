@@ -85,7 +85,7 @@ final class RandomDiskRun implements AutoCloseable {
         policy = POLICIES.get((int) (seed % POLICIES.size()));
         admission = ADMISSIONS.get((int) (seed / 2 % ADMISSIONS.size()));
         records = seed % 3 == 0 ? 50 : 1000;
-        diskLimit = (seed % 4 == 0 ? 15L : 60L) * SPACE.parts().getFirst().bytes();
+        diskLimit = (seed % 4 == 0 ? 15L : 60L) * SPACE.blockBytes();
         open();
     }
 
@@ -360,7 +360,7 @@ final class RandomDiskRun implements AutoCloseable {
         store.close();
         open();
         DiskTierStats stats = store.tierPort().stats();
-        if (stats.restored() * SPACE.parts().getFirst().bytes() <= diskLimit && stats.withoutRecord() == 0) {
+        if (stats.restored() * SPACE.blockBytes() <= diskLimit && stats.withoutRecord() == 0) {
             assertThat(onDisk()).containsAll(before);
             count(Count.RESTARTS);
         }

@@ -335,7 +335,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                     namespace.model(),
                     namespace.owner(),
                     blocks ? namespace.blockTokens() : null,
-                    blocks ? namespace.parts().getFirst().bytes() : null,
+                    blocks ? namespace.blockBytes() : null,
                     stats.live(),
                     stats.liveBytes(),
                     BlockGroup.isGroups(namespace),

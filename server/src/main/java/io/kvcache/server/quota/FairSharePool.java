@@ -82,9 +82,7 @@ public final class FairSharePool {
                 return null;
             }
             String tenant = namespace.owner();
-            long bytes = namespace.parts().isEmpty()
-                    ? 0
-                    : namespace.parts().getFirst().bytes();
+            long bytes = namespace.blockBytes();
             boolean another = bytes > 0 && !knownSizes.contains(bytes);
             if (another && !sizeShares.tryAcquire(tenant)) {
                 return refusal(tenant, sizeShares, "sizes of blocks") + "; use a size that is registered already";

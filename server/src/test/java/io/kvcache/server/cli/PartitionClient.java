@@ -155,7 +155,7 @@ final class PartitionClient {
 
     private void loopBlocks() {
         try (Arena arena = Arena.ofShared()) {
-            long bytes = SPACE.parts().getFirst().bytes();
+            long bytes = SPACE.blockBytes();
             List<MemorySegment> blocks = IntStream.range(0, BLOCKS)
                     .mapToObj(_ -> arena.allocate(bytes))
                     .toList();

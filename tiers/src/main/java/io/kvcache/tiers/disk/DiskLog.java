@@ -606,7 +606,8 @@ public final class DiskLog implements Tier, RangeTier {
                 return false;
             }
             List<Part> parts = namespaces.all().get(entry.namespace()).parts();
-            return parts.isEmpty() || parts.getFirst().shape().dtype() == Dtype.BF16;
+            return parts.isEmpty()
+                    || parts.stream().anyMatch(part -> part.shape().dtype() == Dtype.BF16);
         }
 
         DiskGeometry geometry() {

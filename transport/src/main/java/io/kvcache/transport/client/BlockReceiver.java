@@ -79,7 +79,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
     record BlockQuery(BlockChain chain, int from) {
 
         long blockBytes() {
-            return chain.namespace().parts().getFirst().bytes();
+            return chain.namespace().blockBytes();
         }
     }
 

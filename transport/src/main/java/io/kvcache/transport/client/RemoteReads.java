@@ -71,7 +71,7 @@ final class RemoteReads {
             return INCONCLUSIVE;
         }
         try {
-            long blockBytes = chain.namespace().parts().getFirst().bytes();
+            long blockBytes = chain.namespace().blockBytes();
             SharedStore.ChainQuery chainQuery = new SharedStore.ChainQuery(chain, number);
             SharedStore.CopyResult copyResult = store.copy(chainQuery, from, blockBytes, into);
             if (RecordHandle.isFound(copyResult.lastHandle())) {
@@ -139,7 +139,7 @@ final class RemoteReads {
         int ready = reply.count("ready");
         int end = reply.count("end");
         long until = System.nanoTime() + client.options().totalTimeoutNanos(timeoutNanos);
-        long blockBytes = chain.namespace().parts().getFirst().bytes();
+        long blockBytes = chain.namespace().blockBytes();
         RemoteBlockTable table = new RemoteBlockTable(
                 client, session, new RemoteBlockTable.LeasedRange(lease, from, end, blockBytes, until));
         if (lease == 0) {

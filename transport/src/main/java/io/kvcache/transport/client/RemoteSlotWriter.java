@@ -83,7 +83,7 @@ final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
     /// client lacks memory.
     static RemoteSlotWriter reserveBlock(
             RemoteContext client, BlockChain chain, int index, int part, long timeoutNanos) {
-        long bytes = chain.namespace().parts().get(part).bytes();
+        long bytes = chain.namespace().blockBytes();
         Contents contents = new Contents("a block of this namespace", bytes, NO_TRAILER);
         return reserve(
                 client,

@@ -250,7 +250,7 @@ final class RemoteWrites {
             this.from = from;
             this.blocks = blocks;
             inFlight = new ArrayDeque<>(Math.min(blocks.size(), MAX_IN_FLIGHT));
-            blockBytes = chain.namespace().parts().getFirst().bytes();
+            blockBytes = chain.namespace().blockBytes();
         }
 
         /// Reply to one PUT.

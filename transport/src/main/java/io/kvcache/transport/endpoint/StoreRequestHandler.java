@@ -81,6 +81,13 @@ final class StoreRequestHandler {
                     Status.FORBIDDEN,
                     "tenant = \"%s\" of %s; allowed: \"%s\"".formatted(namespace.tenant(), namespace, only));
         }
+        if (!namespace.groups().isEmpty()) { // a remote match would find blocks without their windows and states
+            throw new RequestException(
+                    Status.INVALID,
+                    namespace + " has parts of kind "
+                            + namespace.groups().getFirst().kind()
+                            + "; allowed: FULL. Windows and states are kept by embedded stores");
+        }
         String refusal = context.options().namespaces().rejectionReason(namespace);
         if (refusal != null) {
             throw new RequestException(Status.FORBIDDEN, refusal);

@@ -83,10 +83,7 @@ final class ClusterBlocks {
         }
 
         long bytes(int blocks) {
-            long block = group.chain().namespace().parts().stream()
-                    .mapToLong(each -> each.bytes())
-                    .sum();
-            return blocks * block;
+            return blocks * group.chain().namespace().blockBytes();
         }
     }
 

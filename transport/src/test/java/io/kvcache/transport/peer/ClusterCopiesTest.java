@@ -102,8 +102,7 @@ final class ClusterCopiesTest {
     private static List<MemorySegment> blocks(BlockChain chain, Arena arena) {
         return IntStream.range(0, chain.length())
                 .mapToObj(index -> {
-                    MemorySegment block =
-                            arena.allocate(SPACE.parts().getFirst().bytes());
+                    MemorySegment block = arena.allocate(SPACE.blockBytes());
                     BlockContent.of(chain.key(index)).fill(block);
                     return block;
                 })
@@ -229,7 +228,7 @@ final class ClusterCopiesTest {
         put(chain);
         try (Arena arena = Arena.ofShared()) {
             List<MemorySegment> into = IntStream.range(0, chain.length())
-                    .mapToObj(_ -> arena.allocate(SPACE.parts().getFirst().bytes()))
+                    .mapToObj(_ -> arena.allocate(SPACE.blockBytes()))
                     .toList();
             for (int i = 0; i < 50; i++) {
                 assertThat(client.match(chain).blocks()).isEqualTo(chain.length());

@@ -100,8 +100,7 @@ final class ClusteredKvCacheTest {
     private static List<MemorySegment> contents(BlockChain chain, Arena arena) {
         return IntStream.range(0, chain.length())
                 .mapToObj(index -> {
-                    MemorySegment block =
-                            arena.allocate(SPACE.parts().getFirst().bytes());
+                    MemorySegment block = arena.allocate(SPACE.blockBytes());
                     BlockContent.of(chain.key(index)).fill(block);
                     return block;
                 })
@@ -168,7 +167,7 @@ final class ClusteredKvCacheTest {
         putAll(chain.prefix(600));
         try (Arena arena = Arena.ofConfined()) {
             List<MemorySegment> into = IntStream.range(0, 650)
-                    .mapToObj(_ -> arena.allocate(SPACE.parts().getFirst().bytes()))
+                    .mapToObj(_ -> arena.allocate(SPACE.blockBytes()))
                     .toList();
             assertThat(cache.getAll(chain, 40, into)).isEqualTo(560);
             for (int i = 0; i < 560; i++) {

@@ -130,8 +130,7 @@ final class FormerOwnersTest {
         try (Arena arena = Arena.ofConfined()) {
             List<MemorySegment> blocks = IntStream.range(0, chain.length())
                     .mapToObj(index -> {
-                        MemorySegment block =
-                                arena.allocate(GROUPS.parts().getFirst().bytes());
+                        MemorySegment block = arena.allocate(GROUPS.blockBytes());
                         BlockContent.of(chain.key(index)).fill(block);
                         return block;
                     })

@@ -76,6 +76,7 @@ final class PublicApiTest {
             "io.kvcache.core.identity.ByteRange",
             "io.kvcache.core.identity.StridedRange",
             "io.kvcache.core.identity.Part",
+            "io.kvcache.core.identity.PartGroup",
             "io.kvcache.core.identity.PartKind",
             "io.kvcache.core.identity.RopeOrigin",
             "io.kvcache.core.identity.ModelPreset",
