@@ -1,13 +1,17 @@
 package io.kvcache.planner.cli;
 
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.planner.cli.PlanningOptions.FormatOption;
 import io.kvcache.planner.cli.PlanningOptions.ModelOption;
+import io.kvcache.planner.cli.PlanningOptions.PolicyOptions;
 import io.kvcache.planner.cli.PlanningOptions.SeedsOption;
 import io.kvcache.planner.cli.PlanningOptions.TraceOption;
 import io.kvcache.planner.lab.StateReplay;
 import io.kvcache.planner.lab.StateReplay.StatePolicy;
 import io.kvcache.planner.model.ModelCatalogue;
 import io.kvcache.planner.model.ModelProfile;
+import io.kvcache.planner.replay.PolicyReplay;
+import io.kvcache.planner.replay.SimulatedCache;
 import io.kvcache.planner.report.Column;
 import io.kvcache.planner.report.ResultRow;
 import io.kvcache.planner.trace.Trace;
@@ -26,7 +30,7 @@ import picocli.CommandLine.Option;
 @Command(
         name = "states",
         description = "Compare where the recurrent states of a hybrid model are kept: token hit ratios by capacity of"
-                + " one LRU memory for KV blocks and states.",
+                + " the store's memory for KV blocks and states.",
         mixinStandardHelpOptions = true,
         sortOptions = false)
 final class StateLabCommand implements Callable<Integer> {
@@ -64,20 +68,29 @@ final class StateLabCommand implements Callable<Integer> {
     private List<String> states = new ArrayList<>();
 
     @Mixin
+    private final PolicyOptions eviction = new PolicyOptions();
+
+    @Mixin
     private final FormatOption format = new FormatOption();
 
     @Mixin
     private final SeedsOption seeds = new SeedsOption();
 
     private static final List<Column> COLUMNS = List.of(
-            Column.key("states", 26), Column.key("capacityBytes"), Column.percent("token hits", "tokenHitRatio"));
+            Column.key("states", 26),
+            Column.key("policy", 11),
+            Column.key("capacityBytes"),
+            Column.percent("token hits", "tokenHitRatio"));
+
+    private static final List<String> DEFAULT_EVICTIONS = List.of("lru", "importance");
 
     private record StateLabOptions(
             List<TraceSource> sources,
             ModelProfile model,
             long stateBytes,
             List<ByteSizeText> capacities,
-            List<StatePolicy> policies) {}
+            List<StatePolicy> policies,
+            List<EvictionPolicyFactory> evictions) {}
 
     @Override
     public Integer call() throws IOException {
@@ -101,8 +114,9 @@ final class StateLabCommand implements Callable<Integer> {
                 (double) options.stateBytes / options.model.kvBytesPerToken());
         for (StatePolicy policy : options.policies) {
             progressLine.update("replaying " + policy.name());
-            List<ResultRow> found = options.capacities.stream()
-                    .map(capacity -> replay.run(policy, capacity.bytes()))
+            List<ResultRow> found = options.evictions.stream()
+                    .flatMap(eviction ->
+                            options.capacities.stream().map(capacity -> replay.run(policy, eviction, capacity.bytes())))
                     .toList();
             progressLine.update("");
             found.forEach(row -> rows.add(row.put("model", options.model.label())
@@ -131,8 +145,18 @@ final class StateLabCommand implements Callable<Integer> {
                     bytes,
                     capacities.stream().map(ByteSizeText::parse).toList(),
                     (states.isEmpty() ? StatePolicy.DEFAULTS : states)
-                            .stream().map(StateLabCommand::policy).toList());
+                            .stream().map(StateLabCommand::policy).toList(),
+                    eviction.replays(DEFAULT_EVICTIONS).stream()
+                            .map(StateLabCommand::ofStore)
+                            .toList());
         });
+    }
+
+    private static EvictionPolicyFactory ofStore(SimulatedCache policy) {
+        if (policy instanceof PolicyReplay own) {
+            return own.kind();
+        }
+        throw PlanningOptions.invalidOption("--policy", policy.commandName(), "a policy that the store runs");
     }
 
     private static StatePolicy policy(String name) {

@@ -1,26 +1,51 @@
 package io.kvcache.planner.lab;
 
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.identity.AxisOrder;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.identity.Part;
+import io.kvcache.core.identity.PartKind;
+import io.kvcache.core.identity.RopeOrigin;
+import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.planner.lab.StateReplay.StatePolicy.StateCost;
 import io.kvcache.planner.replay.BlockCountingRule;
 import io.kvcache.planner.replay.PrefixForest;
 import io.kvcache.planner.report.ResultRow;
+import io.kvcache.planner.store.TraceChains;
 import io.kvcache.planner.trace.Trace;
-import java.util.ArrayList;
+import io.kvcache.tiers.TieredKvCache;
 import java.util.HashSet;
-import java.util.Iterator;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 
-/// Replays a trace for a model that has recurrent states beside KV, with one LRU memory for both.
+/// Replays a trace through the store for a model that has recurrent states beside KV: blocks with a STATE part, and
+/// one host memory for both.
 ///
 /// A prompt resumes behind the last of its leading blocks that has a state: KV alone does not resume it. The
-/// prompt's new blocks are put with the states that a [StatePolicy] keeps. States count as used before blocks,
-/// and later blocks before earlier ones, so that what is nearer to the root stays longer. A state goes with its
-/// block.
+/// prompt's new blocks are put with the states that a [StatePolicy] keeps. A state goes with its block.
+///
+/// Sizes are scaled down, and the store's memory is reserved and never touched: nothing reads the bytes of a block.
 public final class StateReplay {
+
+    /// Bytes of a block in the store; larger where the store would be too small.
+    private static final int BLOCK_BYTES = 48 << 10;
+
+    /// Of the store, so that it has many slabs.
+    private static final long MIN_HOST_BYTES = 1L << 30;
+
+    /// Of a block with its state, however small the store is.
+    private static final long MAX_SLOT_BYTES = 64L << 20;
+
+    private static final int FULL = 0;
+    private static final int STATE = 1;
+    private static final int MAX_ROW_BYTES = 65_536;
 
     private final Trace trace;
     private final PrefixForest forest;
@@ -48,111 +73,92 @@ public final class StateReplay {
     /// @param capacityBytes of blocks and states together, at least [#minCapacityBytes]
     /// @return token hit ratios of all prompt tokens: those behind which a prompt resumed, and those whose KV
     ///     was there, with a state or without; and how often a state was kept anew
-    public ResultRow run(StatePolicy policy, long capacityBytes) {
-        LruMemory memory = new LruMemory(policy, capacityBytes);
+    public ResultRow run(StatePolicy policy, EvictionPolicyFactory eviction, long capacityBytes) {
+        double largest = MAX_SLOT_BYTES / (double) minCapacityBytes();
+        double scale = Math.max(BLOCK_BYTES / (double) blockBytes, MIN_HOST_BYTES / (double) capacityBytes);
+        scale = Math.min(scale, largest);
         long prompts = 0;
         long resumed = 0;
         long found = 0;
-        for (int request = 0; request < forest.requestCount(); request++) {
-            int foundBlocks = memory.foundBlocks(request);
-            int resumedBlocks = memory.resumedBlocks(request, foundBlocks);
-            memory.put(request, foundBlocks, resumedBlocks);
-            prompts += trace.requests().get(request).inputTokens();
-            found += (long) foundBlocks * forest.blockTokens();
-            resumed += (long) resumedBlocks * forest.blockTokens();
+        long statesPut = 0;
+        TraceChains chains = new TraceChains(forest, namespace(policy, scale));
+        try (TieredKvCache cache = open(eviction, Math.round(capacityBytes * scale))) {
+            cache.register(chains.namespace());
+            for (int request = 0; request < forest.requestCount(); request++) {
+                BlockChain chain = chains.chainOf(request);
+                BlockChain lookup = chain.prefix(forest.lookupBlocks(request));
+                int foundBlocks = cache.match(lookup).fullBlocks();
+                int resumedBlocks;
+                try (BlockTable table = cache.acquire(lookup)) {
+                    resumedBlocks = table.readyBlocks();
+                }
+                statesPut += put(cache, policy, chain, foundBlocks, resumedBlocks);
+                prompts += trace.requests().get(request).inputTokens();
+                found += (long) foundBlocks * forest.blockTokens();
+                resumed += (long) resumedBlocks * forest.blockTokens();
+            }
         }
         return new ResultRow()
                 .put("trace", trace.name())
                 .put("states", policy.name())
+                .put("policy", eviction.commandName())
                 .put("capacityBytes", capacityBytes)
                 .put("tokenHitRatio", (double) resumed / prompts)
                 .put("kvTokenHitRatio", (double) found / prompts)
-                .put("statesPut", memory.statesPut);
+                .put("statesPut", statesPut);
     }
 
-    /// Blocks under twice their node's number, states under one more; the least recently used first.
-    private final class LruMemory {
-
-        private final LinkedHashMap<Integer, Long> entries = new LinkedHashMap<>(1 << 12, 0.75f, true);
-        private final StatePolicy policy;
-        private final long capacityBytes;
-        private long usedBytes;
-        private long statesPut;
-
-        LruMemory(StatePolicy policy, long capacityBytes) {
-            this.policy = policy;
-            this.capacityBytes = capacityBytes;
+    private Namespace namespace(StatePolicy policy, double scale) {
+        long full = Math.round(scale * blockBytes);
+        long state = Math.round(scale * stateBytes);
+        BlockShape shape = shape(policy.cost() == StateCost.PART_OF_BLOCK ? full + state : full);
+        Namespace.Builder builder = Namespace.builder("states").part(Part.full(shape));
+        if (policy.cost() == StateCost.ITS_OWN) {
+            builder.part(new Part(1, 0, PartKind.STATE, 0, shape(state), RopeOrigin.NONE));
         }
+        return builder.build();
+    }
 
-        private int blockKey(int request, int block) {
-            return 2 * forest.node(request, block);
-        }
+    /// A shape of one token of about this size.
+    private static BlockShape shape(long bytes) {
+        int heads = Math.toIntExact(Math.ceilDiv(bytes, MAX_ROW_BYTES));
+        int rowBytes = Math.toIntExact(bytes / heads);
+        return new BlockShape(1, 1, heads, rowBytes, 1, Dtype.INT8, AxisOrder.LAYER_KV_HEAD_TOKEN);
+    }
 
-        private int stateKey(int request, int block) {
-            return blockKey(request, block) + 1;
-        }
+    private static TieredKvCache open(EvictionPolicyFactory eviction, long hostBytes) {
+        return TieredKvCache.builder()
+                .hostBytes(hostBytes)
+                .policy(eviction)
+                .prefaultInBackground(false)
+                .checkSegments(false)
+                .failOnLeak(true)
+                .build();
+    }
 
-        int foundBlocks(int request) {
-            int found = 0;
-            while (found < forest.lookupBlocks(request) && entries.containsKey(blockKey(request, found))) {
-                found++;
+    /// Puts what a prompt has computed, and uses what was there of it.
+    ///
+    /// @return states that were put
+    private int put(TieredKvCache cache, StatePolicy policy, BlockChain chain, int foundBlocks, int resumedBlocks) {
+        int statesPut = 0;
+        for (int block = resumedBlocks; block < chain.length(); block++) {
+            if (!put(cache, chain, block, FULL).allowsNextBlock()) {
+                break;
             }
-            return found;
-        }
-
-        int resumedBlocks(int request, int foundBlocks) {
-            int resumed = foundBlocks;
-            while (hasStates() && resumed > 0 && !entries.containsKey(stateKey(request, resumed - 1))) {
-                resumed--;
+            if (policy.cost() == StateCost.ITS_OWN
+                    && policy.keeps(block, chain.length(), foundBlocks, forest.blockTokens())) {
+                statesPut += put(cache, chain, block, STATE) == PutOutcome.RESERVED ? 1 : 0;
             }
-            return resumed;
         }
+        return statesPut;
+    }
 
-        private boolean hasStates() {
-            return policy.cost() == StateCost.ITS_OWN;
-        }
-
-        void put(int request, int foundBlocks, int resumedBlocks) {
-            int stored = forest.storedBlocks(request);
-            if (hasStates()) {
-                if (resumedBlocks > 0) {
-                    entries.get(stateKey(request, resumedBlocks - 1));
-                }
-                for (int block = stored - 1; block >= resumedBlocks; block--) {
-                    if (policy.keeps(block, stored, foundBlocks, forest.blockTokens())) {
-                        statesPut += add(stateKey(request, block), stateBytes) ? 1 : 0;
-                    }
-                }
+    private static PutOutcome put(TieredKvCache cache, BlockChain chain, int block, int part) {
+        try (BlockWriter writer = cache.put(chain, block, part, KvCache.NO_WAIT)) {
+            if (writer.outcome() == PutOutcome.RESERVED) {
+                writer.seal(0);
             }
-            long bytes = blockBytes + (policy.cost() == StateCost.PART_OF_BLOCK ? stateBytes : 0);
-            for (int block = stored - 1; block >= 0; block--) {
-                add(blockKey(request, block), bytes);
-            }
-            evict();
-        }
-
-        /// @return whether it was not there
-        private boolean add(int key, long bytes) {
-            boolean isNew = entries.put(key, bytes) == null;
-            usedBytes += isNew ? bytes : 0;
-            return isNew;
-        }
-
-        private void evict() {
-            List<Integer> orphans = new ArrayList<>();
-            Iterator<Map.Entry<Integer, Long>> oldest = entries.entrySet().iterator();
-            while (usedBytes > capacityBytes && oldest.hasNext()) {
-                Map.Entry<Integer, Long> entry = oldest.next();
-                usedBytes -= entry.getValue();
-                if (entry.getKey() % 2 == 0) {
-                    orphans.add(entry.getKey() + 1);
-                }
-                oldest.remove();
-            }
-            for (int state : orphans) {
-                Long bytes = entries.remove(state);
-                usedBytes -= bytes == null ? 0 : bytes;
-            }
+            return writer.outcome();
         }
     }
 

@@ -100,7 +100,7 @@ public final class TierReplay {
             return LiveBlockCapacity.smallestDisk(directory, liveBlocks, blockBytes);
         }
 
-        /// Bytes of the smallest device on which so many blocks may be alive.
+        /// Bytes of the smallest device on which these blocks may be alive.
         public static long deviceBytes(int blocks, int blockBytes) {
             long live = blocks * LiveBlockCapacity.slotBytes(blockBytes);
             long bytes = DeviceGeometry.of(MIN_DEVICE_BYTES).bytes();

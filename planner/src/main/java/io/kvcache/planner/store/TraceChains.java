@@ -22,8 +22,13 @@ public final class TraceChains {
     private final Namespace namespace;
 
     public TraceChains(PrefixForest forest, int blockBytes) {
+        this(forest, Namespace.of("replay", shapeOf(blockBytes, forest.blockTokens())));
+    }
+
+    /// @param namespace whose blocks stand for those of the trace
+    public TraceChains(PrefixForest forest, Namespace namespace) {
         this.forest = forest;
-        namespace = Namespace.of("replay", shapeOf(blockBytes, forest.blockTokens()));
+        this.namespace = namespace;
     }
 
     /// Some shape of exactly this size and, if there is one, with so many tokens: what a block costs goes by how

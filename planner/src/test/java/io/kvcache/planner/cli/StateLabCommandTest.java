@@ -12,11 +12,11 @@ final class StateLabCommandTest {
 
     @Test
     void givenAHybridModel_whenPoliciesAreCompared_thenARowForEachAndNoneAboveTheBound() {
-        CommandResult result = states("--model", "qwen3-next-80b-a3b", "--capacity", "8GiB,64GiB");
+        CommandResult result = states("--model", "qwen3-next-80b-a3b", "--policy", "lru", "--capacity", "8GiB,64GiB");
         assertThat(result.exitCode()).isZero();
         assertThat(result.out())
                 .contains("a block of 512 tokens takes 12 MiB, a state 73.7 MiB (as much as 3,144 tokens)")
-                .containsPattern("states +capacity_bytes +token hits");
+                .containsPattern("states +policy +capacity_bytes +token hits");
         double[] bound = hits(result.out(), "free");
         assertThat(bound[0]).isPositive().isLessThan(bound[1]);
         for (String policy : new String[] {"bound", "block", "ends", "ends+branches+every:8192"}) {
@@ -34,6 +34,8 @@ final class StateLabCommandTest {
                 "74MiB",
                 "--states",
                 "ends",
+                "--policy",
+                "lru",
                 "--format",
                 "csv",
                 "--capacity",
@@ -42,9 +44,9 @@ final class StateLabCommandTest {
                 .hasSize(2)
                 .first()
                 .isEqualTo(
-                        "trace,states,capacity_bytes,token_hit_ratio,kv_token_hit_ratio,states_put,model,block_tokens,"
+                        "trace,states,policy,capacity_bytes,token_hit_ratio,kv_token_hit_ratio,states_put,model,block_tokens,"
                                 + "state_bytes,seed,statistic,kvcache_version,trace_sha256");
-        assertThat(result.out().lines().toList().get(1)).startsWith("generated:5,ends,68719476736,0.");
+        assertThat(result.out().lines().toList().get(1)).startsWith("generated:5,ends,lru,68719476736,0.");
     }
 
     @ParameterizedTest

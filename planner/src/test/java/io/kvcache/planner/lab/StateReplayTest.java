@@ -1,9 +1,9 @@
 package io.kvcache.planner.lab;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.within;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.planner.lab.StateReplay.StatePolicy;
 import io.kvcache.planner.model.ModelCatalogue;
 import io.kvcache.planner.model.ModelProfile;
@@ -33,7 +33,11 @@ final class StateReplayTest {
             ModelCatalogue.named("qwen3-next-80b-a3b").orElseThrow();
     private static final Map<String, StateReplay> REPLAYS = new ConcurrentHashMap<>();
 
-    /// Figures of a prototype that was written apart from this, for 12 MiB a block and 73.7 MiB a state.
+    /// The store moves memory between sizes in whole slabs, with what lies in them.
+    private static final double SLAB_LOSS = .022;
+
+    /// Figures of a prototype that was written apart from this, for 12 MiB a block and 73.7 MiB a state in one
+    /// list.
     @ParameterizedTest
     @CsvSource({
         "bound, .044, .070, .243",
@@ -66,10 +70,10 @@ final class StateReplayTest {
 
     private static void assertHits(String trace, String states, Map<Integer, Double> hitsByGib) {
         StateReplay replay = published(trace);
-        hitsByGib.forEach(
-                (gib, hits) -> assertThat(replay.run(policy(states), gib * GIB).number("tokenHitRatio"))
-                        .as("%s at %d GiB", states, gib)
-                        .isCloseTo(hits, within(.005)));
+        hitsByGib.forEach((gib, hits) -> assertThat(
+                        replay.run(policy(states), PolicyKind.LRU, gib * GIB).number("tokenHitRatio"))
+                .as("%s at %d GiB", states, gib)
+                .isBetween(hits - SLAB_LOSS, hits + .005));
     }
 
     @Test
@@ -79,7 +83,7 @@ final class StateReplayTest {
         assertThat(hits(replay, "ends", 100)).isZero();
         assertThat(hits(replay, "block", 100)).isEqualTo(3);
         assertThat(hits(replay, "free", 100)).isEqualTo(3);
-        ResultRow row = replay.run(policy("ends"), 512 * 100);
+        ResultRow row = replay.run(policy("ends"), PolicyKind.LRU, 512 * 100);
         assertThat(row.number("kvTokenHitRatio")).isEqualTo(3.0 / 9);
         assertThat(row.number("statesPut")).isEqualTo(2);
     }
@@ -93,12 +97,16 @@ final class StateReplayTest {
 
     @Test
     void givenRoomForLess_whenABlockIsEvicted_thenItsStateGoesToo() {
-        // A block takes one, a state two: two prompts of one block each take six.
-        StateReplay replay = replay(prompt(1), prompt(2), prompt(1), prompt(2));
-        assertThat(hits(replay, "ends", 6)).isEqualTo(2);
-        assertThat(hits(replay, "ends", 5)).isZero();
-        assertThat(hits(replay, "free", 2)).isEqualTo(2);
-        assertThat(hits(replay, "bound", 5)).isZero();
+        // A block takes one, a state two: a thousand prompts of one block each take three thousand.
+        StateReplay replay = replay(LongStream.range(0, 2000)
+                .mapToObj(each -> prompt(1 + each % 1000))
+                .toArray(TraceRequest[]::new));
+        assertThat(hits(replay, "ends", 3300)).isEqualTo(1000);
+        assertThat(hits(replay, "ends", 2400)).isZero();
+        assertThat(hits(replay, "free", 1300)).isEqualTo(1000);
+        assertThat(hits(replay, "free", 800)).isZero();
+        assertThat(hits(replay, "bound", 3300)).isEqualTo(1000);
+        assertThat(hits(replay, "bound", 2400)).isZero();
     }
 
     @ParameterizedTest
@@ -119,7 +127,8 @@ final class StateReplayTest {
     ///
     /// @param capacity in blocks
     private static long hits(StateReplay replay, String states, long capacity) {
-        return Math.round(replay.run(policy(states), 512 * capacity).number("tokenHitRatio") * totalTokens / 512);
+        return Math.round(
+                replay.run(policy(states), PolicyKind.LRU, 512 * capacity).number("tokenHitRatio") * totalTokens / 512);
     }
 
     private static long totalTokens;
