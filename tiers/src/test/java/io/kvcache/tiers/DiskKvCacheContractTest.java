@@ -7,6 +7,7 @@ import io.kvcache.core.contract.CacheSetup;
 import io.kvcache.core.contract.CacheUnderTest;
 import io.kvcache.core.contract.ConcurrencyContract;
 import io.kvcache.core.contract.KvCacheContract;
+import io.kvcache.core.contract.HybridContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ObjectContract;
 import io.kvcache.core.tier.AdmissionKind;
@@ -49,6 +50,13 @@ final class DiskKvCacheContractTest {
     @Nested
     final class BlockWriters extends BlockWriterContract {
         BlockWriters() {
+            super(DiskKvCacheContractTest.this::open);
+        }
+    }
+
+    @Nested
+    final class Hybrids extends HybridContract {
+        Hybrids() {
             super(DiskKvCacheContractTest.this::open);
         }
     }

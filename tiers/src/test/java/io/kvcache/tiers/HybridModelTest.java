@@ -1,7 +1,6 @@
 package io.kvcache.tiers;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
@@ -130,68 +129,6 @@ final class HybridModelTest {
     }
 
     @Test
-    void givenAllParts_whenAcquired_thenBlocksComeWithTheLastWindowAndState() {
-        BlockChain chain = chain(16 * BLOCK);
-        try (TieredKvCache cache = inMemory(SPACE)) {
-            putAll(cache, chain);
-            assertThat(cache.match(chain)).isEqualTo(new Match(0, 16, 0));
-            try (BlockTable table = cache.acquire(chain)) {
-                assertThat(check(chain, table)).isEqualTo(16);
-                assertThat(table.part(FULL)).isSameAs(table);
-                assertThat(table.part(WINDOW).blocks()).isEqualTo(4);
-                assertThat(table.part(STATE).firstBlock()).isEqualTo(3);
-                assertThat(table.part(STATE).blocks()).isEqualTo(1);
-            }
-            try (BlockTable table = cache.acquire(chain.prefix(11), 2, KvCache.NO_WAIT)) {
-                assertThat(check(chain, table)).isEqualTo(8);
-            }
-            cache.validate();
-        }
-    }
-
-    @Test
-    void givenAMissingState_whenMatched_thenTheMatchIsShorterAndSaysWhereOneIsWanted() {
-        BlockChain chain = chain(16 * BLOCK);
-        try (TieredKvCache cache = inMemory(SPACE)) {
-            for (int index = 0; index < 14; index++) {
-                put(cache, chain, index, FULL);
-                put(cache, chain, index, WINDOW);
-            }
-            assertThat(cache.match(chain).blocks()).isZero();
-            assertThat(cache.match(chain).checkpointWanted()).isEqualTo(14);
-            put(cache, chain, 7, STATE);
-            Match match = cache.match(chain);
-            assertThat(match.blocks()).isEqualTo(8);
-            assertThat(match.fullBlocks()).isEqualTo(14);
-            assertThat(match.checkpointWanted()).isEqualTo(14);
-            try (BlockTable table = cache.acquire(chain)) {
-                assertThat(check(chain, table)).isEqualTo(8);
-            }
-        }
-    }
-
-    @Test
-    void givenNoBlockOrAPlaceBetween_whenAnEntryIsPut_thenItIsRefused() {
-        BlockChain chain = chain(16 * BLOCK);
-        try (TieredKvCache cache = inMemory(SPACE)) {
-            assertThat(put(cache, chain, 0, WINDOW)).isEqualTo(PutOutcome.NO_PARENT);
-            put(cache, chain, 0, FULL);
-            assertThat(put(cache, chain, 0, WINDOW)).isEqualTo(PutOutcome.RESERVED);
-            assertThat(put(cache, chain, 0, WINDOW)).isEqualTo(PutOutcome.PRESENT);
-            assertThat(put(cache, chain, 3, STATE)).isEqualTo(PutOutcome.NO_PARENT);
-            assertThatIllegalArgumentException()
-                    .isThrownBy(() -> put(cache, chain, 0, STATE))
-                    .withMessage("block 0 has no entry of STATE parts behind it;"
-                            + " allowed: block 3 and each 4th after it");
-            assertThatIllegalArgumentException()
-                    .isThrownBy(() -> cache.put(chain, 0, 3, KvCache.NO_WAIT))
-                    .withMessageContaining("part is 3")
-                    .withMessageContaining("takes 0 to 2");
-            cache.validate();
-        }
-    }
-
-    @Test
     void givenABlockThatIsBeingWritten_whenItIsGivenUp_thenItsEntryGoesToo() {
         BlockChain chain = chain(BLOCK);
         try (TieredKvCache cache = inMemory(SPACE)) {
@@ -202,24 +139,6 @@ final class HybridModelTest {
                 assertThat(window.seal()).isEqualTo(SealOutcome.DROPPED);
             }
             cache.validate();
-            assertThat(cache.stats().records().live()).isZero();
-        }
-    }
-
-    @Test
-    void givenEntries_whenBlocksAreDropped_thenTheyAreGoneAndPinnedOnesStayReadable() {
-        BlockChain chain = chain(16 * BLOCK);
-        try (TieredKvCache cache = inMemory(SPACE)) {
-            putAll(cache, chain);
-            try (BlockTable table = cache.acquire(chain)) {
-                cache.drop(chain, 6);
-                assertThat(cache.match(chain).fullBlocks()).isEqualTo(6);
-                assertThat(cache.match(chain).blocks()).isEqualTo(4);
-                assertThat(check(chain, table)).isEqualTo(16);
-            }
-            cache.validate();
-            assertThat(cache.stats().records().live()).isEqualTo(6 + 6 + 1);
-            cache.drop(SPACE);
             assertThat(cache.stats().records().live()).isZero();
         }
     }

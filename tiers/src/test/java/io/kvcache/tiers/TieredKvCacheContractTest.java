@@ -9,6 +9,7 @@ import io.kvcache.core.contract.CapacityContract;
 import io.kvcache.core.contract.ConcurrencyContract;
 import io.kvcache.core.contract.EventContract;
 import io.kvcache.core.contract.HintContract;
+import io.kvcache.core.contract.HybridContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.LocalObjectContract;
 import io.kvcache.core.contract.ManualClock;
@@ -93,6 +94,13 @@ final class TieredKvCacheContractTest {
     @Nested
     final class BlockWriters extends BlockWriterContract {
         BlockWriters() {
+            super(TieredKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Hybrids extends HybridContract {
+        Hybrids() {
             super(TieredKvCacheContractTest::open);
         }
     }

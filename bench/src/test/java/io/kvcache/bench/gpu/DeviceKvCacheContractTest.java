@@ -5,6 +5,7 @@ import io.kvcache.core.contract.BlockWriterContract;
 import io.kvcache.core.contract.CacheSetup;
 import io.kvcache.core.contract.CacheUnderTest;
 import io.kvcache.core.contract.ConcurrencyContract;
+import io.kvcache.core.contract.HybridContract;
 import io.kvcache.core.contract.KvCacheContract;
 import io.kvcache.core.contract.ObjectContract;
 import io.kvcache.core.contract.Pause;
@@ -107,6 +108,13 @@ final class DeviceKvCacheContractTest {
     @Nested
     final class BlockWriters extends BlockWriterContract {
         BlockWriters() {
+            super(DeviceKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Hybrids extends HybridContract {
+        Hybrids() {
             super(DeviceKvCacheContractTest::open);
         }
     }

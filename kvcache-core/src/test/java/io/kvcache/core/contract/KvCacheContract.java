@@ -37,7 +37,8 @@ import org.junit.jupiter.api.BeforeEach;
 /// }
 /// ```
 ///
-/// The themes: [BlockContract], [BlockWriterContract], [ObjectContract], [CapacityContract], [HintContract],
+/// The themes: [BlockContract], [BlockWriterContract], [HybridContract], [ObjectContract], [CapacityContract],
+/// [HintContract],
 /// [EventContract], [LifecycleContract], [ArgumentContract], [ConcurrencyContract].
 /// An embedded cache and one over TCP are tested by all of it in every run, the other ones as [#CARRIER] says.
 ///

@@ -9,6 +9,7 @@ import io.kvcache.core.contract.CapacityContract;
 import io.kvcache.core.contract.ConcurrencyContract;
 import io.kvcache.core.contract.EventContract;
 import io.kvcache.core.contract.HintContract;
+import io.kvcache.core.contract.HybridContract;
 import io.kvcache.core.contract.KvCacheContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ObjectContract;
@@ -91,6 +92,13 @@ final class AeronKvCacheContractTest {
     @Nested
     final class BlockWriters extends BlockWriterContract {
         BlockWriters() {
+            super(AeronKvCacheContractTest.this::open);
+        }
+    }
+
+    @Nested
+    final class Hybrids extends HybridContract {
+        Hybrids() {
             super(AeronKvCacheContractTest.this::open);
         }
     }

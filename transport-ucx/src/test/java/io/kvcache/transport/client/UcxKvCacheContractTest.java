@@ -11,6 +11,7 @@ import io.kvcache.core.contract.CapacityContract;
 import io.kvcache.core.contract.ConcurrencyContract;
 import io.kvcache.core.contract.EventContract;
 import io.kvcache.core.contract.HintContract;
+import io.kvcache.core.contract.HybridContract;
 import io.kvcache.core.contract.KvCacheContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ObjectContract;
@@ -82,6 +83,13 @@ final class UcxKvCacheContractTest {
     @Nested
     final class BlockWriters extends BlockWriterContract {
         BlockWriters() {
+            super(UcxKvCacheContractTest.this::open);
+        }
+    }
+
+    @Nested
+    final class Hybrids extends HybridContract {
+        Hybrids() {
             super(UcxKvCacheContractTest.this::open);
         }
     }

@@ -2,6 +2,7 @@ package io.kvcache.transport.client;
 
 import io.kvcache.core.codec.StoredLayout;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.memory.Pages;
 import io.kvcache.transport.client.RemoteContext.RpcException;
@@ -11,6 +12,7 @@ import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.LeaseNumbers;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.ProtocolException;
 import java.lang.foreign.MemorySegment;
@@ -61,6 +63,9 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
 
     private int checksum;
 
+    /// Of the block that is arriving.
+    private long blockBytes;
+
     /// How the arriving block is coded.
     private StoredLayout layout = StoredLayout.PLAIN;
 
@@ -70,8 +75,8 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
     private final long beganNanos = System.nanoTime();
     private final List<SlotLocation> locations;
 
-    /// Offset of a block in the server's slots, and its checksum.
-    private record SlotLocation(long offset, int checksum) {}
+    /// Where a block lies in the server's slots, and its checksum.
+    private record SlotLocation(long offset, int checksum, long bytes) {}
 
     /// Part of a chain that a caller wants.
     ///
@@ -80,6 +85,11 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
 
         long blockBytes() {
             return chain.namespace().blockBytes();
+        }
+
+        /// Blocks, and entries of windows and states, that a match of the whole chain has.
+        int most() {
+            return new LeaseNumbers(chain.namespace(), chain.length()).total() - from;
         }
     }
 
@@ -133,15 +143,18 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
         }
     }
 
+    /// Returns whether blocks are asked for as coded ones, which all have one size then.
+    private boolean isCodable(Namespace namespace) {
+        return namespace.groups().isEmpty() && client.coding().isWanted(namespace.blockBytes());
+    }
+
     private void writeAcquire(BlockQuery of, BodyWriter body) {
         if (store != null || fabric != null) {
             body.i32(of.from).i32(0).i64(0).u8(store == null ? OFFSETS : HANDLES);
         } else {
             long affordable = client.buffers().availableBuffers(of.blockBytes());
-            coded = client.coding().isWanted(of.blockBytes());
-            body.i32(of.from)
-                    .i32((int) Math.min(affordable, of.chain.length() - of.from))
-                    .i64(0);
+            coded = isCodable(of.chain.namespace());
+            body.i32(of.from).i32((int) Math.min(affordable, of.most())).i64(0);
             if (coded) {
                 body.u8(NO_PLACES).u8(1);
             }
@@ -159,7 +172,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
         if (receiver.fabric != null) {
             body.u8(OFFSETS);
         }
-        receiver.coded = sent && client.coding().isWanted(table.blockBytes());
+        receiver.coded = sent && receiver.isCodable(table.namespace());
         if (receiver.coded) {
             body.u8(1);
         }
@@ -170,7 +183,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
                             (line, patience) ->
                                     line.call(sent ? MessageType.READ : MessageType.PLACES, body, patience, receiver));
             receiver.readFabric(until);
-            receiver.countTransfer(from, table.blockBytes());
+            receiver.countTransfer(from, table.namespace().blockBytes());
             return !receiver.broken && receiver.next == from + count;
         } catch (RpcException failed) {
             client.countFailure();
@@ -203,7 +216,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
         int end = reply.count("end");
         int sent = reply.count("sent");
         if (store == null && fabric == null) {
-            if (sent > ready || sent > query.chain.length() - query.from) {
+            if (sent > ready || sent > query.most()) {
                 throw new ProtocolException("%s blocks sent; allowed: 0 to %s".formatted(sent, ready));
             }
             expected = sent;
@@ -211,7 +224,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
         RemoteBlockTable opened = new RemoteBlockTable(
                 client,
                 session,
-                new RemoteBlockTable.LeasedRange(lease, query.from, end, query.blockBytes(), Long.MAX_VALUE));
+                new RemoteBlockTable.LeasedRange(lease, query.from, end, query.chain.namespace(), Long.MAX_VALUE));
         table = opened;
         return opened;
     }
@@ -226,7 +239,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
             return;
         }
         for (int i = 0; i < count; i++) {
-            locations.add(new SlotLocation(body.i64("offset"), body.i32("checksum")));
+            locations.add(new SlotLocation(body.i64("offset"), body.i32("checksum"), into.bytes(next + i)));
             body.skip(Integer.BYTES);
         }
     }
@@ -245,10 +258,11 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
         try {
             for (int i = 0; i < count && !broken; i++) {
                 long handle = body.i64("handle");
-                int page = from.page(handle, into.blockBytes());
+                long bytes = into.bytes(next + i);
+                int page = from.page(handle, bytes);
                 broken = page < 0;
                 if (!broken) {
-                    blocks.add(new RemoteBlockTable.MappedBlock(from, handle, page, into.blockBytes()));
+                    blocks.add(new RemoteBlockTable.MappedBlock(from, handle, page, bytes));
                 }
             }
         } finally { // also of a reply that is shorter than it says: the table releases the store
@@ -267,13 +281,14 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
             throw new ProtocolException("block %s; allowed: %s of %s more".formatted(index, next, expected));
         }
         layout = readLayout(body);
-        long bytes = layout.isCoded() ? Pages.offset(layout.pages((int) into.blockBytes())) : into.blockBytes();
-        if (header.payloadBytes() != bytes || bytes > Pages.roundUp(into.blockBytes())) {
+        blockBytes = into.bytes(index);
+        long bytes = layout.isCoded() ? Pages.offset(layout.pages((int) blockBytes)) : blockBytes;
+        if (header.payloadBytes() != bytes || bytes > Pages.roundUp(blockBytes)) {
             throw new ProtocolException(
                     "a block of %s bytes of layout %s; allowed: %s".formatted(header.payloadBytes(), layout, bytes));
         }
         next = index + 1;
-        buffer = broken ? null : client.buffers().allocate(into.blockBytes());
+        buffer = broken ? null : client.buffers().allocate(blockBytes);
         if (buffer == null) {
             if (!broken) {
                 client.counters().outOfMemory.increment();
@@ -282,10 +297,8 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
             return PayloadSink.discard(header.payloadBytes(), sum -> expected--);
         }
         ByteBuffer room = layout.isCoded()
-                ? wholePages(buffer, into)
-                        .asSlice(Pages.roundUp(into.blockBytes()) - bytes)
-                        .asByteBuffer()
-                : buffer.buffer(into.blockBytes());
+                ? wholePages(buffer).asSlice(Pages.roundUp(blockBytes) - bytes).asByteBuffer()
+                : buffer.buffer(blockBytes);
         payloadSink = payloadSink == null ? PayloadSink.into(room, this) : payloadSink.reuse(room);
         return payloadSink;
     }
@@ -300,17 +313,17 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
     }
 
     /// The memory of a block, as long as whole pages.
-    private static MemorySegment wholePages(ReceiveBuffers.PooledBuffer of, RemoteBlockTable table) {
-        return of.segment(Pages.roundUp(table.blockBytes()));
+    private MemorySegment wholePages(ReceiveBuffers.PooledBuffer of) {
+        return of.segment(Pages.roundUp(blockBytes));
     }
 
     /// Returns whether the block that came is the one that was sealed.
-    private boolean isSealed(ReceiveBuffers.PooledBuffer filled, RemoteBlockTable into, ChunkedCrc sum) {
+    private boolean isSealed(ReceiveBuffers.PooledBuffer filled, ChunkedCrc sum) {
         if (!layout.isCoded()) {
             return sum.value() == checksum;
         }
-        client.counters().bytesSaved.add(into.blockBytes() - Pages.offset(layout.pages((int) into.blockBytes())));
-        return client.coding().decode(layout, wholePages(filled, into), (int) into.blockBytes(), checksum);
+        client.counters().bytesSaved.add(blockBytes - Pages.offset(layout.pages((int) blockBytes)));
+        return client.coding().decode(layout, wholePages(filled), (int) blockBytes, checksum);
     }
 
     @Override
@@ -322,9 +335,9 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
         }
         buffer = null;
         expected--;
-        client.counters().bytesIn.add(into.blockBytes());
-        if (isSealed(filled, into, sum)) {
-            into.addBlock(next - 1, new RemoteBlockTable.ReceivedBlock(filled, into.blockBytes(), checksum));
+        client.counters().bytesIn.add(blockBytes);
+        if (isSealed(filled, sum)) {
+            into.addBlock(next - 1, new RemoteBlockTable.ReceivedBlock(filled, blockBytes, checksum));
         } else {
             client.counters().corrupt.increment();
             broken = true;
@@ -355,15 +368,15 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
         List<ReceiveBuffers.PooledBuffer> slots = new ArrayList<>();
         List<FabricReader.RemoteRead> pieces = new ArrayList<>();
         for (SlotLocation location : locations) {
-            ReceiveBuffers.PooledBuffer slot = fabric.contains(location.offset, into.blockBytes())
-                    ? client.buffers().allocate(into.blockBytes())
+            ReceiveBuffers.PooledBuffer slot = fabric.contains(location.offset, location.bytes)
+                    ? client.buffers().allocate(location.bytes)
                     : null;
             if (slot == null) {
                 client.counters().outOfMemory.increment();
                 break;
             }
             slots.add(slot);
-            pieces.add(new FabricReader.RemoteRead(location.offset, slot.segment(into.blockBytes())));
+            pieces.add(new FabricReader.RemoteRead(location.offset, slot.segment(location.bytes)));
         }
         if (pieces.isEmpty()) {
             return; // Nothing to read, and on a miss there is no lease to ask for.
@@ -378,16 +391,16 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
 
     private void addRead(RemoteBlockTable into, List<ReceiveBuffers.PooledBuffer> slots, int good) {
         for (int i = 0; i < slots.size(); i++) {
+            SlotLocation from = locations.get(i);
             if (i < good) {
-                int sealed = locations.get(i).checksum;
-                into.addBlock(next, new RemoteBlockTable.ReceivedBlock(slots.get(i), into.blockBytes(), sealed));
+                into.addBlock(next, new RemoteBlockTable.ReceivedBlock(slots.get(i), from.bytes, from.checksum));
                 next++;
+                client.counters().bytesIn.add(from.bytes);
             } else {
                 slots.get(i).free();
             }
         }
         client.counters().fetched.add(good);
-        client.counters().bytesIn.add(good * into.blockBytes());
     }
 
     /// Returns the number of leading blocks that match their checksums.

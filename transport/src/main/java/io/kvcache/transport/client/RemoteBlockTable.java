@@ -1,10 +1,13 @@
 package io.kvcache.transport.client;
 
 import io.kvcache.core.BlockTable;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ReadyWaiters;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.transport.shm.SharedStore;
+import io.kvcache.transport.wire.LeaseNumbers;
+import io.kvcache.transport.wire.ProtocolException;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -41,10 +44,10 @@ final class RemoteBlockTable implements BlockTable {
     ///
     /// @param lease of the server, or 0
     /// @param first block of the chain
-    /// @param end block after the last that is expected
-    /// @param blockBytes of each
+    /// @param end number after the last that is expected, see [LeaseNumbers]
+    /// @param namespace of the chain
     /// @param untilNanos when no more will come, by this machine's clock
-    record LeasedRange(long lease, int first, int end, long blockBytes, long untilNanos) {}
+    record LeasedRange(long lease, int first, int end, Namespace namespace, long untilNanos) {}
 
     /// A readable block. Its owner frees it.
     interface Block {
@@ -71,8 +74,23 @@ final class RemoteBlockTable implements BlockTable {
         client.openHandles().incrementAndGet();
     }
 
-    long blockBytes() {
-        return range.blockBytes;
+    Namespace namespace() {
+        return range.namespace;
+    }
+
+    /// Returns the bytes of a block or entry.
+    ///
+    /// @param number as of [LeaseNumbers]
+    /// @throws ProtocolException when the server has sent an end that no match has
+    long bytes(int number) throws ProtocolException {
+        return range.namespace.groups().isEmpty()
+                ? range.namespace.blockBytes()
+                : LeaseNumbers.ofTotal(range.namespace, leasedEnd()).bytes(number);
+    }
+
+    /// Returns the number after the last that the server has or expects, also when not all of them arrive here.
+    synchronized int leasedEnd() {
+        return end;
     }
 
     long lease() {

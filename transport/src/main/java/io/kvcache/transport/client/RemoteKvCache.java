@@ -176,7 +176,7 @@ public final class RemoteKvCache implements KvCache {
     }
 
     static Match parseMatch(BodyReader reply) throws ProtocolException {
-        return new Match(reply.count("device"), reply.count("host"), reply.count("disk"));
+        return new Match(reply.count("device"), reply.count("host"), reply.count("disk"), reply.count("full"));
     }
 
     @Override

@@ -46,7 +46,8 @@ final class RemoteReads {
         RemoteSession session = currentSession();
         SharedStore store = session == null ? null : session.sharedStore();
         Integer number = session == null ? null : session.recordNamespaceNumber(chain.namespace());
-        if (store == null || number == null || store.hasDevice() || !store.retain()) {
+        boolean isPlain = chain.namespace().groups().isEmpty(); // windows and states are the server's matter
+        if (store == null || number == null || !isPlain || store.hasDevice() || !store.retain()) {
             return null;
         }
         try {
@@ -67,7 +68,8 @@ final class RemoteReads {
         if (session == null || store == null || number == null) {
             return INCONCLUSIVE;
         }
-        if (chain.namespace().parts().isEmpty() || !store.retain()) {
+        boolean isPlain = chain.namespace().groups().isEmpty();
+        if (chain.namespace().parts().isEmpty() || !isPlain || !store.retain()) {
             return INCONCLUSIVE;
         }
         try {
@@ -110,12 +112,16 @@ final class RemoteReads {
     /// Acquires the resident blocks; all of them are here on return.
     BlockTable acquireResident(BlockChain chain, int from) {
         BlockReceiver.BlockQuery query = new BlockReceiver.BlockQuery(chain, from);
-        return client.callOrDefault(BlockTable.empty(from), session -> BlockReceiver.acquire(client, session, query));
+        return client.callOrDefault(
+                BlockTable.empty(from),
+                session -> RemotePartsTable.of(BlockReceiver.acquire(client, session, query), chain.namespace()));
     }
 
     /// Acquires the resident blocks and those that become resident in time. They arrive after the return.
     BlockTable acquireLoading(BlockChain chain, int from, long timeoutNanos) {
-        return client.callOrDefault(BlockTable.empty(from), session -> begin(session, chain, from, timeoutNanos));
+        return client.callOrDefault(
+                BlockTable.empty(from),
+                session -> RemotePartsTable.of(begin(session, chain, from, timeoutNanos), chain.namespace()));
     }
 
     private RemoteBlockTable begin(RemoteSession session, BlockChain chain, int from, long timeoutNanos)
@@ -139,9 +145,8 @@ final class RemoteReads {
         int ready = reply.count("ready");
         int end = reply.count("end");
         long until = System.nanoTime() + client.options().totalTimeoutNanos(timeoutNanos);
-        long blockBytes = chain.namespace().blockBytes();
         RemoteBlockTable table = new RemoteBlockTable(
-                client, session, new RemoteBlockTable.LeasedRange(lease, from, end, blockBytes, until));
+                client, session, new RemoteBlockTable.LeasedRange(lease, from, end, chain.namespace(), until));
         if (lease == 0) {
             table.end();
         } else {

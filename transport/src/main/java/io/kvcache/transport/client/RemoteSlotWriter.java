@@ -7,6 +7,7 @@ import io.kvcache.core.SealOutcome;
 import io.kvcache.core.check.Preconditions;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.identity.PartGroup;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.transport.client.RemoteContext.RpcException;
 import io.kvcache.transport.wire.BodyReader;
@@ -83,7 +84,11 @@ final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
     /// client lacks memory.
     static RemoteSlotWriter reserveBlock(
             RemoteContext client, BlockChain chain, int index, int part, long timeoutNanos) {
-        long bytes = chain.namespace().blockBytes();
+        PartGroup group = chain.namespace().groupOf(part);
+        if (group != null) {
+            int _ = group.entryBehind(index); // refuses a place between two entries
+        }
+        long bytes = (group == null ? chain.namespace() : group.namespace()).blockBytes();
         Contents contents = new Contents("a block of this namespace", bytes, NO_TRAILER);
         return reserve(
                 client,

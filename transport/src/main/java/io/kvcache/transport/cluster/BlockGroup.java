@@ -22,10 +22,22 @@ public record BlockGroup(int first, BlockChain chain, BlockKey key) {
     ///
     /// @throws IllegalArgumentException when the layout's text leaves no room for what marks groups
     public static Namespace namespace(Namespace of) {
+        requireBlocksAlone(of);
         String layout = of.layout();
         return of.toBuilder()
                 .layout(layout.isEmpty() ? MARK : layout + ", " + MARK)
                 .build();
+    }
+
+    /// Refuses windows and states: a match of several servers does not look for them.
+    ///
+    /// @throws IllegalArgumentException when the namespace has any
+    public static void requireBlocksAlone(Namespace namespace) {
+        if (!namespace.groups().isEmpty()) {
+            throw new IllegalArgumentException(
+                    "%s has parts of kind %s; allowed over several servers or below a store: FULL"
+                            .formatted(namespace, namespace.groups().getFirst().kind()));
+        }
     }
 
     /// Returns whether a namespace holds groups.

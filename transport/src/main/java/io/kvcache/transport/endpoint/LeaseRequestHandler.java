@@ -84,7 +84,7 @@ final class LeaseRequestHandler {
             request.reply(
                     new BodyWriter().i64(HandleTable.NONE).i32(0).i32(from).i32(0));
         } else {
-            sendTable(request, table, new Wanted(most, places, coded));
+            sendTable(request, NumberedPartsTable.of(table, chain.namespace()), new Wanted(most, places, coded));
         }
     }
 

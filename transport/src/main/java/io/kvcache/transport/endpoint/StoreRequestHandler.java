@@ -81,13 +81,6 @@ final class StoreRequestHandler {
                     Status.FORBIDDEN,
                     "tenant = \"%s\" of %s; allowed: \"%s\"".formatted(namespace.tenant(), namespace, only));
         }
-        if (!namespace.groups().isEmpty()) { // a remote match would find blocks without their windows and states
-            throw new RequestException(
-                    Status.INVALID,
-                    namespace + " has parts of kind "
-                            + namespace.groups().getFirst().kind()
-                            + "; allowed: FULL. Windows and states are kept by embedded stores");
-        }
         String refusal = context.options().namespaces().rejectionReason(namespace);
         if (refusal != null) {
             throw new RequestException(Status.FORBIDDEN, refusal);
@@ -114,7 +107,7 @@ final class StoreRequestHandler {
         }
     }
 
-    /// `chain[, u64 timeout]` → `u32 device, u32 host, u32 disk`
+    /// `chain[, u64 timeout]` → `u32 device, u32 host, u32 disk, u32 full`
     void match(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
         ChainCache.ResolvedChain resolved = chains.resolve(body);
         BlockChain chain = resolved.chain();
@@ -138,7 +131,8 @@ final class StoreRequestHandler {
         request.reply(new BodyWriter()
                 .i32(match.deviceBlocks())
                 .i32(match.hostBlocks())
-                .i32(match.diskBlocks()));
+                .i32(match.diskBlocks())
+                .i32(match.fullBlocks()));
     }
 
     /// `u32 namespace, u32 key bytes, key` → `u8 here`

@@ -149,6 +149,7 @@ public final class NearKvCache extends ForwardingKvCache {
             delegate().register(namespace);
             return;
         }
+        BlockGroup.requireBlocksAlone(namespace);
         below.register(namespace);
         delegate().register(namespace);
         registered.add(namespace);

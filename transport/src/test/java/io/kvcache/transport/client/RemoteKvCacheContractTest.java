@@ -11,6 +11,7 @@ import io.kvcache.core.contract.CapacityContract;
 import io.kvcache.core.contract.ConcurrencyContract;
 import io.kvcache.core.contract.EventContract;
 import io.kvcache.core.contract.HintContract;
+import io.kvcache.core.contract.HybridContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ManualClock;
 import io.kvcache.core.contract.ObjectContract;
@@ -164,6 +165,13 @@ final class RemoteKvCacheContractTest {
     @Nested
     final class BlockWriters extends BlockWriterContract {
         BlockWriters() {
+            super(RemoteKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Hybrids extends HybridContract {
+        Hybrids() {
             super(RemoteKvCacheContractTest::open);
         }
     }

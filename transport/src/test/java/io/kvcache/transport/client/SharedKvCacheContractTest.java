@@ -9,6 +9,7 @@ import io.kvcache.core.contract.CapacityContract;
 import io.kvcache.core.contract.ConcurrencyContract;
 import io.kvcache.core.contract.EventContract;
 import io.kvcache.core.contract.HintContract;
+import io.kvcache.core.contract.HybridContract;
 import io.kvcache.core.contract.KvCacheContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ObjectContract;
@@ -53,6 +54,13 @@ final class SharedKvCacheContractTest {
     @Nested
     final class BlockWriters extends BlockWriterContract {
         BlockWriters() {
+            super(SharedKvCacheContractTest::open);
+        }
+    }
+
+    @Nested
+    final class Hybrids extends HybridContract {
+        Hybrids() {
             super(SharedKvCacheContractTest::open);
         }
     }
