@@ -21,6 +21,7 @@ import io.kvcache.core.stats.ObjectResidency;
 import io.kvcache.core.stats.PrefixLevel;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
 import io.kvcache.core.store.MemoryShares.SlotClassPolicies;
+import io.kvcache.core.store.NamespaceRegistry.EntryGroup;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.StoreEvents.EventLog;
 import io.kvcache.core.tree.BlockTree;
@@ -138,7 +139,8 @@ public final class HostStore implements AutoCloseable {
         }
     }
 
-    /// Gives a namespace a share of host memory and of each disk, by weight; before it holds any host memory.
+    /// Gives a namespace, with its windows and states, a share of host memory and of each disk, by weight; before
+    /// it holds any host memory.
     ///
     /// @param weight 1 to 1,000
     public void setWeight(NamespaceEntry entry, int weight) {
@@ -148,6 +150,10 @@ public final class HostStore implements AutoCloseable {
         lock.lock();
         try {
             disks.regroup(entry.id(), () -> shares.setWeight(entry.id(), weight));
+            for (EntryGroup group : entry.groups()) {
+                int id = group.entry().id();
+                disks.regroup(id, () -> shares.join(id, entry.id()));
+            }
         } finally {
             lock.unlock();
         }

@@ -73,6 +73,17 @@ final class MemoryShares {
         weights[group] = weight;
     }
 
+    /// Has a namespace share the group of another one.
+    ///
+    /// @throws IllegalStateException when the namespace holds memory already
+    void join(int namespaceId, int other) {
+        if (groupOf(namespaceId) != groupOf(other)) {
+            requireNothingHeld(namespaceId);
+            groupOf = Arrays.copyOf(groupOf, Math.max(groupOf.length, namespaceId + 1));
+            groupOf[namespaceId] = groupOf(other);
+        }
+    }
+
     private void requireNothingHeld(int namespaceId) {
         for (int record = 0; record < pool.highWaterMark(); record++) {
             if (pool.hostPage(record) != NONE && RecordFlags.namespaceId(pool.flags(record)) == namespaceId) {

@@ -13,6 +13,9 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.identity.Part;
+import io.kvcache.core.identity.PartKind;
+import io.kvcache.core.identity.RopeOrigin;
 import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
@@ -250,6 +253,21 @@ final class HostStoreTest {
         int living = store.storeObject(objects, key, new byte[10], 0).record();
         assertThat(store.recordStates.expired().contains(living)).isFalse();
         store.validate();
+    }
+
+    @Test
+    void givenAHybridNamespace_whenItGetsAWeight_thenItsWindowsAndStatesShareIt() {
+        BlockShape shape = BlockShape.kv(1, 1, 128, 16, Dtype.BF16);
+        Namespace hybrid = Namespace.builder("hybrid")
+                .part(Part.full(shape))
+                .part(new Part(1, 0, PartKind.WINDOW, 128, shape, RopeOrigin.FROM_ZERO))
+                .build();
+        NamespaceEntry blocks = store.register(hybrid);
+        NamespaceEntry windows = store.require(hybrid.groups().getFirst().namespace());
+        store.setWeight(blocks, 3);
+        assertThat(store.share(windows)).isEqualTo(store.share(blocks)).isNotEqualTo(store.share(entry));
+        store.setWeight(blocks, 5);
+        assertThat(store.share(windows)).isEqualTo(store.share(blocks));
     }
 
     @Test
