@@ -132,13 +132,12 @@ public interface BlockTable extends AutoCloseable {
     /// than loading them or they would arrive too late. 0 if the store has no estimate of the cost of computing.
     int blocksToRecompute();
 
-    /// The entries of a window or state that a match of [#endBlock] blocks needs: of a window those that reach into
-    /// it,
-    /// of a state the one behind the last block. They arrive with the blocks: none is ready before all are.
+    /// The entries of a window or state that a match of [#endBlock] blocks needs: of a window those that reach
+    /// into it, of a state the one behind the last block. They arrive with the blocks: none is ready before all
+    /// are.
     ///
     /// In the table that is returned an index counts entries ([io.kvcache.core.identity.PartGroup]) from the first
-    /// one
-    /// of the chain. It is closed with this table.
+    /// one of the chain. It is closed with this table.
     ///
     /// @param part number of a part of the namespace
     /// @return this table for parts that are in the blocks themselves

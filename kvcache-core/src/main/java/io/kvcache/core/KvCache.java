@@ -55,8 +55,8 @@ public interface KvCache extends ObjectStore, CacheAdmin, AutoCloseable {
     Match match(BlockChain chain, Duration timeout);
 
     /// Pins the leading blocks that are here, from block `from` on, and returns at once. Of a namespace with
-    /// windows
-    /// or states, as many as have all that a match needs, and these windows and states too: [BlockTable#part].
+    /// windows or states, as many as have all that a match needs, and these windows and states too:
+    /// [BlockTable#part].
     ///
     /// Blocks in slower tiers go on arriving in chain order until the timeout; the table may end early. Close the
     /// table to release the blocks.
@@ -92,15 +92,12 @@ public interface KvCache extends ObjectStore, CacheAdmin, AutoCloseable {
     /// it.
     ///
     /// A block is all [FULL][io.kvcache.core.identity.PartKind#FULL] parts of the namespace, one behind the other;
-    /// an
-    /// entry is all parts of one [io.kvcache.core.identity.PartGroup]. An entry goes when its block does, and may
-    /// be
-    /// missing anywhere: a match then ends where all that it needs is here.
+    /// an entry is all parts of one [io.kvcache.core.identity.PartGroup]. An entry goes when its block does, and
+    /// may be missing anywhere: a match then ends where all that it needs is here.
     ///
     /// @param index block of the chain, `0 <= index < chain.length()`. For a block, the one before it must be
-    ///     here or
-    ///     must be being written; for an entry, the block itself, and it must be one that an entry has its place
-    /// behind
+    ///     here or must be being written; for an entry, the block itself, and it must be one that an entry has its
+    ///     place behind
     /// @param part number of a part of what is put, `0 <= part <` parts of the namespace
     /// @param timeout how long to wait for room while every block is pinned; an interrupt ends the wait
     /// @return a writer whose [BlockWriter#outcome()] says whether there is anything to write; close it in every

@@ -26,8 +26,7 @@ public record Match(int deviceBlocks, int hostBlocks, int diskBlocks, int fullBl
     }
 
     /// Where a window or state is worth putting: behind this number of blocks another prompt has parted from this
-    /// one, and
-    /// there is none. 0 when the match lacks none.
+    /// one, and there is none. 0 when the match lacks none.
     public int checkpointWanted() {
         return fullBlocks > blocks() ? fullBlocks : 0;
     }

@@ -23,9 +23,8 @@ import org.springframework.boot.health.contributor.Health;
 import org.springframework.boot.health.contributor.Status;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 
-/// With two servers that find each other over loopback. The last test stops them, as their ports in the cluster cannot
-/// be
-/// taken again at once.
+/// With two servers that find each other over loopback. The last test stops them, as their ports in the cluster
+/// cannot be taken again at once.
 @TestMethodOrder(MethodOrderer.OrderAnnotation.class)
 final class ClusterCacheTest {
 

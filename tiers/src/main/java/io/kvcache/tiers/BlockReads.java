@@ -129,8 +129,7 @@ final class BlockReads {
     }
 
     /// Blocks with the windows and states that a match of them needs. What has gone between the look-up and the
-    /// pins
-    /// shortens the match.
+    /// pins shortens the match.
     private BlockTable acquireParts(
             NamespaceEntry entry, BlockChain chain, int from, long timeoutNanos, AcquireMode mode) {
         Deadline deadline = mode.first == null ? Deadline.after(storeContext.clock(), timeoutNanos) : mode.first;

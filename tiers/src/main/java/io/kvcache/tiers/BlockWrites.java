@@ -55,8 +55,7 @@ final class BlockWrites {
     }
 
     /// An entry of a window or state. A namespace that has nothing else has blocks of no meaning for it to belong
-    /// to,
-    /// which are put here.
+    /// to, which are put here.
     private BlockWriter putEntry(BlockChain chain, int index, PartGroup group, long timeoutNanos) {
         BlockChain single = chain.entry(group, group.entryBehind(index));
         if (!chain.namespace().hasFullParts()) {

@@ -169,8 +169,7 @@ public final class Namespace {
     }
 
     /// Bytes of a block: its [PartKind#FULL] parts, one behind the other. Without such parts a block is one byte,
-    /// which
-    /// means nothing; without any part there are no blocks, and it is 0.
+    /// which means nothing; without any part there are no blocks, and it is 0.
     public long blockBytes() {
         long bytes = 0;
         for (Part part : parts) {

@@ -3,8 +3,7 @@ package io.kvcache.core.identity;
 /// A block's share for one layer group and one tensor-parallel rank.
 ///
 /// [PartKind#FULL] parts of a namespace have the same `blockTokens`. A window or state may have a multiple of it:
-/// then
-/// an entry belongs to several blocks.
+/// then an entry belongs to several blocks.
 ///
 /// @param group layer group, 0 to 255; layers of one group have the same kind
 /// @param rank tensor-parallel rank, 0 to 1,023; 0 where all ranks hold the same (multi-head latent attention)

@@ -7,12 +7,10 @@ import java.util.function.IntPredicate;
 /// Parts of a namespace that are not needed for every block of a match: sliding windows or recurrent states of one
 /// kind, window and spacing. One entry of all of them together lies in one slot.
 ///
-/// An entry belongs to `every` adjacent blocks, and has its place behind the last of them: a window's rows of their
-/// tokens, or the state after them. A store keeps entries as blocks of a namespace of their own, [#namespace()],
-/// each a
-/// chain of one block ([BlockChain#entry]), whose key is that of the last of its blocks XOR the first 16 bytes of
-/// that
-/// namespace's digest.
+/// An entry belongs to `every` adjacent blocks, and has its place behind the last of them: a window's rows of
+/// their tokens, or the state after them. A store keeps entries as blocks of a namespace of their own,
+/// [#namespace()], each a chain of one block ([BlockChain#entry]), whose key is that of the last of its blocks XOR
+/// the first 16 bytes of that namespace's digest.
 ///
 /// Immutable; any thread.
 ///

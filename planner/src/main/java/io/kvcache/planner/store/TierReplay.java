@@ -221,8 +221,7 @@ public final class TierReplay {
     }
 
     /// Serves a request as an engine on the device does: what the device has is taken from there, and where the
-    /// rest
-    /// is in host memory, the disk is not asked.
+    /// rest is in host memory, the disk is not asked.
     private BlocksFound serve(TieredKvCache cache, BlockChain chain, int request) {
         Match match = cache.match(chain);
         try (DeviceBlockMap onDevice = device == null ? DeviceBlockMap.empty() : device.acquire(chain);

@@ -5,8 +5,7 @@ import io.kvcache.core.identity.PartGroup;
 import java.util.List;
 
 /// How a lease numbers what a match has: its blocks as in the chain, and behind the last of them the entries of
-/// windows
-/// and states that it needs, group after group. Without groups there are blocks alone.
+/// windows and states that it needs, group after group. Without groups there are blocks alone.
 ///
 /// Immutable; any thread.
 ///
