@@ -36,21 +36,26 @@ public final class BenchChains {
 
     /// `count` chains; another seed gives others.
     static BlockChain[] of(long seed, int count) {
-        return of(seed, count, BLOCKS);
+        return of(NAMESPACE, seed, count);
+    }
+
+    /// The same of another namespace with blocks of 16 tokens.
+    static BlockChain[] of(Namespace namespace, long seed, int count) {
+        return of(namespace, seed, count, BLOCKS);
     }
 
     /// `count` chains of a single block.
     static BlockChain[] oneBlockChains(long seed, int count) {
-        return of(seed, count, 1);
+        return of(NAMESPACE, seed, count, 1);
     }
 
-    private static BlockChain[] of(long seed, int count, int blocks) {
+    private static BlockChain[] of(Namespace namespace, long seed, int count, int blocks) {
         SplittableRandom random = new SplittableRandom(seed);
         BlockChain[] chains = new BlockChain[count];
         Arrays.setAll(
                 chains,
                 i -> BlockChain.of(
-                        NAMESPACE, random.ints((long) blocks * BLOCK_TOKENS).toArray()));
+                        namespace, random.ints((long) blocks * BLOCK_TOKENS).toArray()));
         return chains;
     }
 

@@ -34,6 +34,12 @@ public final class CoreSuite {
                     Reading.nanosPer("match", MatchBenchmark.BATCH, JmhRun.of("MatchBenchmark.part")),
                     LINE),
             new JmhFigure("match-miss", "ns", match("miss"), LINE),
+            new JmhFigure("match-hybrid", "ns", match("hybrid"), LINE),
+            new JmhFigure(
+                    "match-hybrid-bare",
+                    "ns",
+                    Reading.nanosPer("match", 1, JmhRun.of("MatchBenchmark.hybridBare")),
+                    LINE),
             new JmhFigure(
                     "match-allocation",
                     "B/block",
