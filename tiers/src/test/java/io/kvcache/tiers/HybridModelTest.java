@@ -176,6 +176,32 @@ final class HybridModelTest {
         }
     }
 
+    /// As gpt-oss: half of the layers have a window of 128 tokens.
+    @Test
+    void givenHalfOfTheLayersWithWindows_whenAPrefixComesFromDisk_thenLittleMoreThanHalfOfItsBytesAreRead() {
+        BlockShape half = BlockShape.kv(12, 1, 16, BLOCK, Dtype.BF16);
+        Namespace space = Namespace.builder("half-windows")
+                .part(Part.full(half))
+                .part(new Part(1, 0, PartKind.WINDOW, 128, half, RopeOrigin.FROM_ZERO))
+                .build();
+        BlockChain chain = BlockChain.of(space, IntStream.range(0, 8192).toArray());
+        try (TieredKvCache cache = onDisk(64)) {
+            cache.register(space);
+            for (int index = 0; index < chain.length(); index++) {
+                put(cache, chain, index, FULL);
+                put(cache, chain, index, WINDOW);
+            }
+            assertThat(cache.flush(A_MINUTE)).isTrue();
+        }
+        try (TieredKvCache cache = onDisk(64)) {
+            try (BlockTable table = cache.acquire(chain, 0, A_MINUTE)) {
+                assertThat(check(chain, table)).isEqualTo(512);
+            }
+            long allLayers = 512 * 2 * half.bytes();
+            assertThat(cache.diskStats().getFirst().loadedBytes()).isBetween(allLayers / 2, allLayers * 52 / 100);
+        }
+    }
+
     @Test
     void givenStatesAlone_whenPut_thenTheStoreKeepsTheSpineItself() {
         Namespace space = Namespace.builder("recurrent")
