@@ -118,20 +118,24 @@ final class SlotAllocator {
     /// Room for block `index` of a chain.
     PutReservation reserveBlock(NamespaceEntry entry, BlockChain chain, int index, boolean sparing) {
         if (!entry.namespace().isOfGroup()) {
-            return reserveInChain(entry, chain, index, sparing);
+            return reserveInChain(entry, chain, index, sparing, NONE);
         }
-        if (!hasOwner(entry, chain, index)) {
+        int owner = ownerOf(entry, chain, index);
+        if (owner == NONE) {
             return PutReservation.NO_PARENT;
         }
-        PutReservation room = reserveInChain(entry, chain, index, sparing);
-        if (room.outcome() == PutOutcome.RESERVED && !hasOwner(entry, chain, index)) { // it made way for the entry
+        PutReservation room = reserveInChain(entry, chain, index, sparing, owner);
+        if (room.outcome() == PutOutcome.RESERVED
+                && ownerOf(entry, chain, index) == NONE) { // it made way for the entry
             recordStates.abandonFill(room.record());
             return PutReservation.NO_PARENT;
         }
         return room;
     }
 
-    private PutReservation reserveInChain(NamespaceEntry entry, BlockChain chain, int index, boolean sparing) {
+    /// @param owner of an entry of a window or state, which has its novelty
+    private PutReservation reserveInChain(
+            NamespaceEntry entry, BlockChain chain, int index, boolean sparing, int owner) {
         int present = tree.findAny(chain.keyHi(index), chain.keyLo(index));
         if (present != NONE) {
             return presentOrBusy(entry, present);
@@ -140,7 +144,7 @@ final class SlotAllocator {
         if (index > 0 && (parent == NONE || pool.depth(parent) != index - 1 || !allowsChildren(entry, parent))) {
             return PutReservation.NO_PARENT;
         }
-        int novelty = noveltyClassifier.classify(entry, chain, index, parent);
+        int novelty = noveltyClassifier.classify(entry, chain, index, owner == NONE ? parent : owner);
         EvictionPolicy policy = policyOfNextVictim(entry, entry.slotClass());
         if (policy != null && !policy.admits(chain.keyLo(index), novelty) && disks.disks() == 0) {
             for (int declined = chain.length() - 1; declined >= index; declined--) {
@@ -215,15 +219,16 @@ final class SlotAllocator {
                 && RecordFlags.isBlockOf(pool.flags(record), entry.id());
     }
 
-    /// Returns whether the block is here, or is being written, that an entry of a window or state belongs to.
-    private boolean hasOwner(NamespaceEntry entry, BlockChain chain, int index) {
+    /// Returns the block that an entry of a window or state belongs to, which is here or being written; else -1.
+    private int ownerOf(NamespaceEntry entry, BlockChain chain, int index) {
         Owner owner = entry.owner();
         if (owner == null) {
-            return false;
+            return NONE;
         }
         EntryGroup group = owner.group();
         int block = tree.findAny(group.keyHi(chain.keyHi(index)), group.keyLo(chain.keyLo(index)));
-        return block != NONE && allowsChildren(owner.blocks(), block) && group.isBehind(pool.depth(block));
+        boolean fits = block != NONE && allowsChildren(owner.blocks(), block) && group.isBehind(pool.depth(block));
+        return fits ? block : NONE;
     }
 
     /// A block that is on disk alone is filled by the caller, which has its bytes at hand, if the block above

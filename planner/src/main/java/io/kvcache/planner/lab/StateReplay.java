@@ -111,19 +111,20 @@ public final class StateReplay {
     private Namespace namespace(StatePolicy policy, double scale) {
         long full = Math.round(scale * blockBytes);
         long state = Math.round(scale * stateBytes);
-        BlockShape shape = shape(policy.cost() == StateCost.PART_OF_BLOCK ? full + state : full);
-        Namespace.Builder builder = Namespace.builder("states").part(Part.full(shape));
+        long block = policy.cost() == StateCost.PART_OF_BLOCK ? full + state : full;
+        Namespace.Builder builder =
+                Namespace.builder("states").part(Part.full(shape(Math.ceilDiv(block, forest.blockTokens()))));
         if (policy.cost() == StateCost.ITS_OWN) {
             builder.part(new Part(1, 0, PartKind.STATE, 0, shape(state), RopeOrigin.NONE));
         }
         return builder.build();
     }
 
-    /// A shape of one token of about this size.
-    private static BlockShape shape(long bytes) {
+    /// A block's shape whose tokens, or whose state, have about this size.
+    private BlockShape shape(long bytes) {
         int heads = Math.toIntExact(Math.ceilDiv(bytes, MAX_ROW_BYTES));
         int rowBytes = Math.toIntExact(bytes / heads);
-        return new BlockShape(1, 1, heads, rowBytes, 1, Dtype.INT8, AxisOrder.LAYER_KV_HEAD_TOKEN);
+        return new BlockShape(1, 1, heads, rowBytes, forest.blockTokens(), Dtype.INT8, AxisOrder.LAYER_KV_HEAD_TOKEN);
     }
 
     private static TieredKvCache open(EvictionPolicyFactory eviction, long hostBytes) {
