@@ -106,7 +106,7 @@ final class TwoTierCacheModelTest {
         assertThat(without.number("deviceHitRatio")).isZero();
         assertThat(with.number("deviceHitRatio")).isPositive();
         assertThat(with.number("deviceHitRatio") + with.number("hostHitRatio"))
-                .isLessThanOrEqualTo(with.number("blockHitRatio"));
+                .isLessThanOrEqualTo(with.number("blockHitRatio") + 1e-9);
         assertThat(with.number("blockHitRatio")).isCloseTo(without.number("blockHitRatio"), within(0.02));
         assertThat(with.number("loadSeconds")).isLessThan(without.number("loadSeconds"));
         assertThat(with.number("wrongBlocks")).isZero();
