@@ -178,14 +178,18 @@ final class BlockReads {
             }
             BlockTable blocks = acquireSome(entry, chain.prefix(end), from, true);
             int here = blocks.endBlock();
-            for (PartGroup group : chain.namespace().groups()) {
-                here = here < end ? here : acquireEntries(group);
-            }
-            if (here < end) {
-                blocks.close();
-                entries.forEach(EntryTable::close);
-            } else {
-                table = new PartsBlockTable(storeContext.clock(), chain.namespace(), blocks, end, entries);
+            try {
+                for (PartGroup group : chain.namespace().groups()) {
+                    here = here < end ? here : acquireEntries(group);
+                }
+                table = here < end
+                        ? null
+                        : new PartsBlockTable(storeContext.clock(), chain.namespace(), blocks, end, entries);
+            } finally {
+                if (table == null) {
+                    blocks.close();
+                    entries.forEach(EntryTable::close);
+                }
             }
             return here;
         }
