@@ -54,6 +54,10 @@ public final class Namespace {
     private final String tenant;
     private final String salt;
     private final List<Part> parts;
+    private final boolean isOfGroup;
+    /// 0 without parts.
+    private final int blockTokens;
+    private final long blockBytes;
     private final byte[] digest;
     private final List<PartGroup> groups;
 
@@ -65,9 +69,12 @@ public final class Namespace {
         adapter = ADAPTER.check(from.adapter);
         tenant = TENANT.check(from.tenant);
         salt = SALT.check(from.salt);
-        parts = checkedParts(from.parts, isOfGroup());
+        isOfGroup = layout.startsWith(PartGroup.MARK);
+        parts = checkedParts(from.parts, isOfGroup);
+        blockTokens = parts.isEmpty() ? 0 : blockTokens(parts);
+        blockBytes = computeBlockBytes();
         digest = computeDigest();
-        groups = isOfGroup() ? List.of() : computeGroups();
+        groups = isOfGroup ? List.of() : computeGroups();
     }
 
     /// Starts a namespace of which all but the model is empty.
@@ -165,17 +172,13 @@ public final class Namespace {
         if (parts.isEmpty()) {
             throw new IllegalStateException(this + " has no parts: it holds objects, not blocks of tokens");
         }
-        return blockTokens(parts);
+        return blockTokens;
     }
 
     /// Bytes of a block: its [PartKind#FULL] parts, one behind the other. Without such parts a block is one byte,
     /// which means nothing; without any part there are no blocks, and it is 0.
     public long blockBytes() {
-        long bytes = 0;
-        for (Part part : parts) {
-            bytes += isOfGroup() || part.kind() == PartKind.FULL ? part.bytes() : 0;
-        }
-        return parts.isEmpty() ? 0 : Math.max(1, bytes);
+        return blockBytes;
     }
 
     /// Returns whether blocks have a meaning: a model without full attention has windows or states alone.
@@ -203,7 +206,7 @@ public final class Namespace {
     /// Returns whether this is the namespace of the entries of another one's windows or states
     /// ([PartGroup#namespace()]).
     public boolean isOfGroup() {
-        return layout.startsWith(PartGroup.MARK);
+        return isOfGroup;
     }
 
     @Override
@@ -278,6 +281,14 @@ public final class Namespace {
                         .mapToInt(part -> part.shape().blockTokens())
                         .min()
                         .orElseThrow());
+    }
+
+    private long computeBlockBytes() {
+        long bytes = 0;
+        for (Part part : parts) {
+            bytes += isOfGroup || part.kind() == PartKind.FULL ? part.bytes() : 0;
+        }
+        return parts.isEmpty() ? 0 : Math.max(1, bytes);
     }
 
     private List<PartGroup> computeGroups() {
