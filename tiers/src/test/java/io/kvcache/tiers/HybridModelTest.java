@@ -300,7 +300,7 @@ final class HybridModelTest {
                 model.add(chain.key(index).toString());
             }
             for (PartGroup group : SPACE.groups()) {
-                if ((index + 1) % group.every() == 0 && random.nextInt(4) > 0) {
+                if (group.isBehind(index) && random.nextInt(4) > 0) {
                     put(cache, chain, index, SPACE.parts().indexOf(group.parts().getFirst()));
                     model.add(
                             chain.entry(group, group.entryBehind(index)).key(0).toString());
@@ -328,7 +328,7 @@ final class HybridModelTest {
                 for (int index = from; index < 16; index++) {
                     gone.add(other.key(index).toString());
                     for (PartGroup group : SPACE.groups()) {
-                        if ((index + 1) % group.every() == 0) {
+                        if (group.isBehind(index)) {
                             gone.add(other.entry(group, group.entryBehind(index))
                                     .key(0)
                                     .toString());

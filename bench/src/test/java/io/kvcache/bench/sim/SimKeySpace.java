@@ -122,7 +122,7 @@ final class SimKeySpace {
     /// The keys of the entries of windows and states that have their place behind a block.
     static List<BlockKey> entriesBehind(BlockChain chain, int index) {
         return chain.namespace().groups().stream()
-                .filter(group -> (index + 1) % group.every() == 0)
+                .filter(group -> group.isBehind(index))
                 .map(group -> chain.entry(group, group.entryBehind(index)).key(0))
                 .toList();
     }

@@ -81,7 +81,7 @@ final class SimWorkload {
     /// Puts some of the windows and states behind a block.
     private void putEntries(LocalKvCache cache, BlockChain chain, int index) {
         for (PartGroup group : chain.namespace().groups()) {
-            if ((index + 1) % group.every() != 0 || random.nextInt(4) == 0) {
+            if (!group.isBehind(index) || random.nextInt(4) == 0) {
                 continue;
             }
             int part = chain.namespace().parts().indexOf(group.parts().getFirst());

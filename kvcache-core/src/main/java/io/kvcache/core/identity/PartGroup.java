@@ -44,11 +44,16 @@ public record PartGroup(List<Part> parts, int every, Namespace namespace) {
         return parts.getFirst().kind();
     }
 
+    /// Returns whether an entry has its place behind block `index`.
+    public boolean isBehind(int index) {
+        return (index + 1) % every == 0;
+    }
+
     /// The entry whose place is behind block `index`.
     ///
     /// @throws IllegalArgumentException when no entry has its place there
     public int entryBehind(int index) {
-        if ((index + 1) % every != 0) {
+        if (!isBehind(index)) {
             throw new IllegalArgumentException(
                     "block " + index + " has no entry of " + parts.getFirst().kind()
                             + " parts behind it; allowed: block " + (every - 1) + " and each " + every + "th after it");

@@ -9,6 +9,7 @@ import io.kvcache.core.identity.PartGroup;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.store.MemoryShares.SlotClassPolicies;
+import io.kvcache.core.tree.BlockTree;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -173,7 +174,7 @@ public final class NamespaceRegistry {
 
         /// Returns whether an entry has its place behind a block.
         boolean isBehind(int index) {
-            return (index + 1) % group.every() == 0;
+            return group.isBehind(index);
         }
 
         /// Upper half of the key of the entry behind a block, or of the block from that of the entry.
@@ -190,7 +191,13 @@ public final class NamespaceRegistry {
     /// What the entries of a namespace belong to.
     ///
     /// @param blocks namespace of the blocks
-    record Owner(NamespaceEntry blocks, EntryGroup group) {}
+    record Owner(NamespaceEntry blocks, EntryGroup group) {
+
+        /// The block that an entry belongs to, or -1 if it is not in the tree.
+        int find(BlockTree tree, long entryHi, long entryLo) {
+            return tree.findAny(group.keyHi(entryHi), group.keyLo(entryLo));
+        }
+    }
 
     /// One registered namespace: its number, where its blocks go, and what it has asked for.
     public static final class NamespaceEntry {

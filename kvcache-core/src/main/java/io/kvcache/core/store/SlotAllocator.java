@@ -18,7 +18,6 @@ import io.kvcache.core.store.HostStore.LoadOutcome;
 import io.kvcache.core.store.HostStore.ObjectSpec;
 import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.MemoryShares.SlotClassPolicies;
-import io.kvcache.core.store.NamespaceRegistry.EntryGroup;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.NamespaceRegistry.Owner;
 import io.kvcache.core.tree.BlockTree;
@@ -225,9 +224,10 @@ final class SlotAllocator {
         if (owner == null) {
             return NONE;
         }
-        EntryGroup group = owner.group();
-        int block = tree.findAny(group.keyHi(chain.keyHi(index)), group.keyLo(chain.keyLo(index)));
-        boolean fits = block != NONE && allowsChildren(owner.blocks(), block) && group.isBehind(pool.depth(block));
+        int block = owner.find(tree, chain.keyHi(index), chain.keyLo(index));
+        boolean fits = block != NONE
+                && allowsChildren(owner.blocks(), block)
+                && owner.group().isBehind(pool.depth(block));
         return fits ? block : NONE;
     }
 

@@ -5,7 +5,6 @@ import static io.kvcache.core.policy.RecordView.NONE;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
-import io.kvcache.core.store.NamespaceRegistry.EntryGroup;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.NamespaceRegistry.Owner;
 import io.kvcache.core.store.WriteBackQueue.PendingTombstones;
@@ -98,10 +97,9 @@ final class StoreValidator {
         if (owner == null || isRecovering || RecordFlags.isObject(flags) || !ControlWord.isKnown(state)) {
             return;
         }
-        EntryGroup group = owner.group();
-        int block = tree.findAny(group.keyHi(pool.keyHi(record)), group.keyLo(pool.keyLo(record)));
+        int block = owner.find(tree, pool.keyHi(record), pool.keyLo(record));
         require(block != NONE, record, "is an entry without its block, state " + state);
-        require(group.isBehind(pool.depth(block)), record, "is an entry behind block " + pool.depth(block));
+        require(owner.group().isBehind(pool.depth(block)), record, "is an entry behind block " + pool.depth(block));
     }
 
     /// Only a block that was put and has been in host memory since is fresh.

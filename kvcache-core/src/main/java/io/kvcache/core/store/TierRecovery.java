@@ -342,8 +342,7 @@ final class TierRecovery {
         if (owner == null) {
             return entry.namespace().isOfGroup(); // no block of that namespace is here
         }
-        long hi = owner.group().keyHi(pool.keyHi(record));
-        return tree.findAny(hi, owner.group().keyLo(pool.keyLo(record))) == NONE;
+        return owner.find(tree, pool.keyHi(record), pool.keyLo(record)) == NONE;
     }
 
     private boolean hasOrphanAncestor(int record) {
