@@ -137,8 +137,9 @@ final class BlockReads {
         BlockTable table = BlockTable.empty(from);
         int end = chain.length();
         for (int attempt = 0; attempt < MAX_ATTEMPTS && end > from; attempt++) {
-            int resident = lookup.match(chain.prefix(end), end);
-            int known = waits ? lookup.matchKnown(chain.prefix(end), resident) : resident;
+            BlockChain prefix = chain.prefix(end);
+            int resident = lookup.match(prefix, end);
+            int known = waits ? lookup.matchKnown(prefix, resident) : resident;
             end = lookup.matchEntries(entry, chain, known, waits);
             PartsAttempt parts = new PartsAttempt(chain, from, end, deadline);
             end = parts.acquire(entry);

@@ -21,6 +21,8 @@ final class PartsBlockTable extends ForwardingBlockTable {
     private final int end;
     private final List<EntryTable> entries;
     private final Clock clock;
+    /// Once all is here it stays so: each segment asks.
+    private volatile boolean isComplete;
 
     /// @param blocks up to the end of the match
     /// @param end of the match, behind `blocks.firstBlock()`
@@ -47,8 +49,10 @@ final class PartsBlockTable extends ForwardingBlockTable {
 
     @Override
     public int readyEnd() {
-        boolean isHere = delegate().readyEnd() >= end && entries.stream().allMatch(EntryTable::isHere);
-        return isHere ? end : firstBlock();
+        if (!isComplete) {
+            isComplete = delegate().readyEnd() >= end && entries.stream().allMatch(EntryTable::isHere);
+        }
+        return isComplete ? end : firstBlock();
     }
 
     @Override

@@ -36,6 +36,8 @@ final class RemoteBlockTable implements BlockTable {
     private final ReadyWaiters waiters = new ReadyWaiters();
     private int serverReady;
     private int end;
+    /// Of the last end that they were asked for.
+    private @Nullable LeaseNumbers numbers;
     private boolean fetching;
     private boolean ended;
     private boolean closed;
@@ -85,7 +87,19 @@ final class RemoteBlockTable implements BlockTable {
     long bytes(int number) throws ProtocolException {
         return range.namespace.groups().isEmpty()
                 ? range.namespace.blockBytes()
-                : LeaseNumbers.ofTotal(range.namespace, leasedEnd()).bytes(number);
+                : numbers().bytes(number);
+    }
+
+    /// Returns the numbers up to [#leasedEnd].
+    ///
+    /// @throws ProtocolException when the server has sent an end that no match has
+    synchronized LeaseNumbers numbers() throws ProtocolException {
+        LeaseNumbers known = numbers;
+        if (known == null || known.total() != end) {
+            known = LeaseNumbers.ofTotal(range.namespace, end);
+            numbers = known;
+        }
+        return known;
     }
 
     /// Returns the number after the last that the server has or expects, also when not all of them arrive here.

@@ -31,7 +31,7 @@ final class RemotePartsTable extends ForwardingBlockTable {
 
     private LeaseNumbers numbers() {
         try {
-            return LeaseNumbers.ofTotal(namespace, numbered.leasedEnd());
+            return numbered.numbers();
         } catch (ProtocolException strange) {
             return new LeaseNumbers(namespace, firstBlock());
         }
